@@ -499,7 +499,8 @@ def test_columns_that_can_have_no_role_are_in_nobodys_way(tmp_path, capsys):
     run("fit", path, "--covariates", "age", "--nodes", "n0,n1,e,f", "--missing", "drop", *fit, code=2)
     assert "Nodes 'e', 'f' are empty" in (said := capsys.readouterr().err)
     assert "Leave them out with --drop" in said
-    run("check", tmp_path, "--covariates", "age", code=2)
+    (tmp_path / "empty").mkdir()
+    run("check", tmp_path / "empty", "--covariates", "age", code=2)
     assert "is a folder. Name the table in it" in capsys.readouterr().err
 
 

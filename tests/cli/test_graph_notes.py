@@ -125,3 +125,37 @@ def test_what_was_pooled_is_no_typical_level(tmp_path, capsys):
     assert "'B'" in asked
     only_pooled = data.Z[data.Z["site"] == "other"]
     assert typical_row(model.field_, only_pooled) == {"site": "other"}
+
+
+@pytest.fixture(scope="module")
+def by_plan(tmp_path_factory):
+    """Nearly all with a trend of more than 30 have a plan; one has none."""
+    rng = np.random.default_rng(0)
+    trend = rng.integers(0, 40, 400)
+    plan = np.where((trend > 30) | (rng.random(400) < 0.5), "yes", "no")
+    plan[np.flatnonzero(trend == 35)[0]] = "no"
+    X = rng.normal(size=(400, 3))
+    X[:, 1] += (trend - 20) / 20 * X[:, 0]
+    X[:, 2] += np.where(plan == "yes", 1, -1) * X[:, 0]
+    Z = pd.DataFrame({"trend": trend.astype(float), "plan": plan, "size": np.where(plan == "yes", "L", "S")})
+    return gf.RegGMM().fit(pd.DataFrame(X, columns=list("abc")), Z), Z
+
+
+@pytest.mark.parametrize(
+    ("at", "said"),
+    [
+        ({"trend": 36, "plan": "no"}, "only 1 training row has plan=no near trend=36 (with the former, most"),
+        ({"trend": 36, "plan": "yes"}, None),
+        ({"trend": 10, "plan": "no"}, None),
+        ({"trend": 10, "plan": "no", "size": "L"}, "no training row has plan=no together with size=L: the"),
+    ],
+)
+def test_a_graph_at_values_that_hardly_any_row_has_together_says_so(by_plan, tmp_path, capsys, at, said):
+    model, Z = by_plan
+    size = "L" if at["plan"] == "yes" else "S"
+    save_model(model, tmp_path / "m", overwrite=False, extra={"covariates.csv": covariate_rows(Z).encode()})
+    at = {"size": size} | at
+    assert main(["graph", str(tmp_path / "m"), *(f"--at={name}={value}" for name, value in at.items())]) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "extrapolated" in line]
+    assert len(told) == (said is not None)
+    assert said is None or said in told[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,39 @@ def test_a_folder_is_a_table(table: Path, capsys) -> None:
     table.rename(table.parent / "parts" / "0.parquet")
     assert fit(table.parent / "parts") == 0
     assert "3,000 rows" in capsys.readouterr().out
+
+
+@pytest.fixture
+def parts(table: Path) -> Path:
+    folder = table.parent / "parts"
+    folder.mkdir()
+    frame = pd.read_parquet(table).iloc[:300].assign(day=np.arange(300))
+    for part in range(3):
+        frame.iloc[part::3].to_parquet(folder / f"{part}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("command", ["check", "edges", "fit"])
+def test_every_command_that_takes_a_table_takes_a_folder(parts: Path, capsys, command: str) -> None:
+    """The same as one file, with what needs the whole table."""
+    one = parts.parent / "one.parquet"
+    pd.concat([pd.read_parquet(part) for part in sorted(parts.iterdir())]).to_parquet(one)
+    more = ["--model", "linear", "--no-verdict"] if command == "fit" else []
+    more += [] if command == "check" else ["--out", str(parts.parent / "out"), "--force"]
+    said = []
+    for path in (parts, one):
+        assert main([command, str(path), "--covariates", "z", "--time", "day", *more]) == 0
+        said.append(re.sub(r"[\d.]+ s\b", "", capsys.readouterr().out.replace(str(path), "TABLE")))
+    assert "300 rows" in said[0]
+    assert said[0] == said[1]
+
+
+def test_a_folder_that_does_not_fit_says_what_to_do(parts: Path, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("graphfield.data.room.free_memory", lambda: 10_000)
+    assert main(["check", str(parts), "--covariates", "z"]) == 2
+    said = capsys.readouterr().err
+    assert "(300 rows of 6 columns) as a whole would take 14.4 kB of memory, but 10.0 kB are free" in said
+    assert "'graphfield fit' takes it by rows" in said
 
 
 def test_what_needs_the_whole_table_is_refused(table: Path, capsys) -> None:

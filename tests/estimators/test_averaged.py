@@ -11,12 +11,10 @@ from sklearn.base import clone
 
 import graphfield as gf
 from conftest import FULL, change_plans, small_data
-from graphfield.data.splits import hold_out
 from graphfield.estimators import auto_candidates, auto_choice, ensemble
 from graphfield.estimators.auto_candidates import Fits, Plan
 from graphfield.estimators.composite import AveragedGraph
 from graphfield.estimators.held_out import Yardstick
-from graphfield.estimators.inputs import child_seeds
 from graphfield.estimators.registry import ESTIMATORS, Entry
 from graphfield.fields.average import average
 from graphfield.graphs.strength import partial_correlations
@@ -270,7 +268,8 @@ def test_rows_without_variation_are_drawn_again(data):
 def test_rows_that_hardly_ever_vary_name_the_member_and_the_node(data, monkeypatch):
     X, Z = data[0].copy(), data[1]
     X["n3"] = np.where(np.arange(len(X)) == 7, 1.0, 0.0)
-    monkeypatch.setattr(ensemble, "_draw", lambda n_rows, *_: np.arange(8, n_rows))
+    place = gf.RegGMM()._read_rows(X, Z, None, None, None).X[:, X.columns.get_loc("n3")].argmax()
+    monkeypatch.setattr(ensemble, "_draw", lambda n_rows, *_: np.delete(np.arange(n_rows), place))
     with pytest.raises(gf.DataError, match=r"In member 1 of 3: node 'n3' has the same value in all rows"):
         gf.Ensemble(estimator=gf.RegGMM(), n_members=3, resample=True, random_state=0).fit(X, Z)
 
@@ -367,8 +366,8 @@ def test_the_error_is_that_of_held_out_rows():
     """By hand: fit to the other rows, predict these, divide by the error of the static graph."""
     X, Z = steps()
     model = gf.AutoCGM(candidates=("linear",), random_state=0).fit(X, Z)
-    seed = child_seeds(0, 1)[0]
-    train, held_out = hold_out(len(X), 0.2, None, seed)
+    held_out = model.held_out_rows_
+    train = np.setdiff1d(np.arange(len(X)), held_out)
     errors = {}
     for name, kind in (("static", gf.GraphicalLasso(**FEW)), ("linear", gf.RegGMM(ridge="cv"))):
         kind.fit(X.iloc[train], Z.iloc[train])
@@ -529,8 +528,15 @@ def test_a_fraction_that_leaves_too_little_is_to_blame_not_the_rows(tmp_path):
 def test_a_level_among_the_held_out_rows_alone_is_no_error():
     X, Z = steps(200)
     Z["site"] = np.where(np.arange(200) % 2, "A", "B")
-    Z.loc[hold_out(200, 0.2, None, child_seeds(0, 1)[0])[1][0], "site"] = "C"
-    model = gf.AutoCGM(candidates=QUICK, random_state=0).fit(X, Z)
+    model = gf.AutoCGM(candidates=QUICK, random_state=0)
+    for row in range(200):
+        alone = Z.assign(site=Z.site.where(np.arange(200) != row, "C"))
+        data = model._read_rows(X, alone, None, None, None)
+        if row in data.inputs.rows[data.split(0.2)[1]]:
+            break
+    Z = alone
+    model.fit(X, Z)
+    assert row in model.held_out_rows_
     assert (model.held_out_.note[:3] == "").all()
     with pytest.raises(gf.DataError, match=r"'site' has 'D'.*Known: 'A', 'B', 'C'"):
         model.predict_coef(Z.iloc[:1].assign(site="D"))

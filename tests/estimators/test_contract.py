@@ -23,31 +23,41 @@ pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
 @dataclass(frozen=True)
 class Again:
-    """A second fit of the data of ``fitted``, for the tests that ask what a fit does."""
+    """A second fit of the data of ``fitted``, its rows shuffled, for the tests that ask what a fit does."""
 
     model: Any
     returned: object
     X: pd.DataFrame
     Z: pd.DataFrame
+    rows: np.ndarray
 
 
 @pytest.fixture(scope="module")
 def again(estimator, data):
-    model, X, Z = estimator(), data[0].copy(), data[1].copy()
-    return Again(model, model.fit(X, Z), X, Z)
+    rows = np.random.default_rng(1).permutation(len(data[0]))
+    model, X, Z = estimator(), *(own.iloc[rows].reset_index(drop=True) for own in data)
+    return Again(model, model.fit(X, Z), X, Z, rows)
 
 
 def test_fit_returns_self(again):
     assert again.returned is again.model
 
 
-def test_same_seed_same_bits(again, data, fitted):
+def test_same_seed_same_bits_in_whatever_order_rows_come(again, data, fitted):
     np.testing.assert_array_equal(again.model.predict_coef(data[1]), fitted.predict_coef(data[1]))
+    assert again.model.threshold_.value == fitted.threshold_.value
+
+
+def test_rows_that_were_held_out_are_named_by_their_place_in_the_users_table(again, fitted):
+    if fitted.held_out_rows_ is None:
+        assert again.model.held_out_rows_ is None
+    else:
+        assert set(again.rows[again.model.held_out_rows_]) == set(fitted.held_out_rows_)
 
 
 def test_inputs_are_not_changed(again, data):
-    pd.testing.assert_frame_equal(again.X, data[0])
-    pd.testing.assert_frame_equal(again.Z, data[1])
+    for given, own in zip((again.X, again.Z), data, strict=True):
+        pd.testing.assert_frame_equal(given, own.iloc[again.rows].reset_index(drop=True))
 
 
 def test_shapes_symmetry_and_diagonal(fitted, data):

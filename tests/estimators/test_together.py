@@ -111,8 +111,9 @@ def test_copies_of_a_row_stay_on_one_side(monkeypatch):
         return original(jobs, *args, **kwargs)
 
     monkeypatch.setattr(dnncgm, "fit_fields", spy)
-    gf.fit_together([gf.DNNCGM(**FULL)], X, Z, rows=[resample])
-    train, held_out = seen[0].rows.numpy(), seen[0].held_out.numpy()
+    (model,) = gf.fit_together([gf.DNNCGM(**FULL)], X, Z, rows=[resample])
+    places = model._read_rows(X, Z, None, None, None).inputs.rows
+    train, held_out = (places[own.numpy()] for own in (seen[0].rows, seen[0].held_out))
     assert not set(train) & set(held_out)
     assert set(train) | set(held_out) == set(resample)
     counts = np.bincount(resample, minlength=100)

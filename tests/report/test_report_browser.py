@@ -445,3 +445,20 @@ def test_two_hundred_nodes_follow_the_slider(opened, tmp_path: Path):
     assert browser.run(TIMED) < 150
     assert (tmp_path / "report.html").stat().st_size < 25e6
     assert_same(browser, model, Z.iloc[:3])
+
+
+def test_a_graph_at_values_that_hardly_any_row_has_together_says_so(opened):
+    """As 'graphfield graph' does; the page opens where most rows are."""
+    rng = np.random.default_rng(0)
+    age, X = rng.uniform(20, 80, 400), rng.normal(size=(400, 3))
+    weight = age + rng.normal(scale=4, size=400)
+    X[:, 1] += (age - 50) / 30 * X[:, 0]
+    Z = pd.DataFrame({"age": age, "weight": weight})
+    browser = opened(gf.RegGMM().fit(X, Z), Z)
+    said = "document.getElementById('state').textContent"
+    assert "extrapolated" not in browser.run(said)
+    browser.run(MOVE.format(which=0, value=25))
+    browser.run(MOVE.format(which=1, value=75))
+    assert "of the 400 rows shown is near age = 25 together with weight = 75: the graph" in browser.run(said)
+    browser.run(MOVE.format(which=1, value=26))
+    assert "extrapolated" not in browser.run(said)

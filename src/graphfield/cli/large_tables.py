@@ -25,22 +25,21 @@ def memory_option(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--memory",
         metavar="SIZE",
-        help="that a fit may take, such as 4GB (default: half of what is free): a Parquet table of which ten "
-        "copies would be more is read by rows, as are folders of Parquet files, .npy, .zarr and .h5ad files",
+        help="that a fit may take, such as 4GB (default: half of what is free): a table of Parquet, "
+        ".npy, .zarr or .h5ad files of which ten copies would be more is read by rows",
     )
 
 
 def open_large(arguments: argparse.Namespace) -> RowSource | None:
-    """The table by rows, where it does not fit in memory or is read in no other way; else None."""
-    from graphfield.data.row_files import KINDS
+    """The table by rows, where it does not fit in memory; else None."""
+    from graphfield.data.row_files import is_read_by_rows
     from graphfield.data.row_source import open_table
     from graphfield.data.row_store import SHARE, memory_bound
 
     path, bound = Path(arguments.table), memory_bound(arguments.memory)
-    is_parquet = path.is_file() and path.suffix == ".parquet"
-    if not path.is_dir() and (path.suffix not in KINDS or not path.exists()):
+    if not path.exists() or not (is_read_by_rows(path) or path.suffix == ".parquet"):
         return None
-    if is_parquet and _MOST_PACKED * path.stat().st_size <= SHARE * bound:
+    if path.is_file() and path.suffix == ".parquet" and _MOST_PACKED * path.stat().st_size <= SHARE * bound:
         return None
     with warnings.catch_warnings(action="ignore", category=DataWarning):  # the check says it
         source = open_table(
@@ -53,7 +52,7 @@ def open_large(arguments: argparse.Namespace) -> RowSource | None:
             date_format=arguments.date_format,
             memory=bound,
         )
-    if source.fits and is_parquet:
+    if source.fits:
         return None
     for option in _IN_MEMORY:
         if getattr(arguments, option, None) is not None:

@@ -12,7 +12,6 @@ from graphfield.cli.check import date_notations
 from graphfield.cli.values import covariate_values
 from graphfield.exceptions import (
     DataWarning,
-    ExtrapolationWarning,
     ParameterError,
     agreed,
     count,
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
     from graphfield.inference.verdict_facts import Fitted
 
 _NAMED_PAIRS = 4  # of those that a note names
-# Rows are near a number within this part of its range. Of two numbers, no such row is worth a note if there
-# would be so many, were the two unrelated.
-_NEAR, _LEAST_NEAR = 0.1, 5
 
 
 def rows_to_average(
@@ -180,6 +176,7 @@ def asked_values(
 
     ``own_cut``: whether edges are those that the fit chose, which is said as well.
     """
+    from graphfield.analysis.near_rows import few_rows_near
     from graphfield.report.folder import read_rows
 
     rows = read_rows(arguments.model, model.encoder_)
@@ -198,38 +195,10 @@ def asked_values(
             "table."
         )
     if given and fitted.moves and rows is not None:
-        _note_empty_combination(model, rows, values | given, fitted.used)
+        lonely = few_rows_near(model.field_, rows, values | given, fitted.used)
+        if lonely:
+            _note(lonely)
     return values | given
-
-
-def _note_empty_combination(
-    model: GraphEstimator, rows: pd.DataFrame, values: dict[str, Any], used: tuple[str, ...]
-) -> None:
-    """Say where no training row is near two numbers together, though many are near each of them."""
-    import numpy as np
-
-    encoder = model.encoder_
-    numbers = encoder.transform(model.field_.schema.match_covariates(rows)).numeric.T
-    columns = {c.name: (c, own) for c, own in zip(encoder.numeric, numbers, strict=True) if c.name in used}
-    with warnings.catch_warnings(action="ignore", category=ExtrapolationWarning):  # it is said with the graph
-        places = {name: encoder.encode_value(name, values[name]) for name in columns}
-    near = {name: abs(own - places[name]) <= _NEAR * np.ptp(own) for name, (_, own) in columns.items()}
-    by_chance = {(a, b): near[a].sum() * near[b].mean() for a, b in combinations(near, 2)}
-    empty = [pair for pair in by_chance if not (near[pair[0]] & near[pair[1]]).any()]
-    one, other = max(empty, key=lambda pair: by_chance[pair], default=("", ""))
-    if not empty or by_chance[one, other] < _LEAST_NEAR:
-        return
-
-    def text(name: str, place: float) -> str:
-        column = columns[name][0]
-        return column.shown(column.scale * round(place + column.mean / column.scale, 9) + 0.0)  # no 1e-17
-
-    low, high = np.quantile(columns[other][1][near[one]], [0.05, 0.95], method="nearest")
-    _note(
-        f"no training row is near {one}={text(one, places[one])} together with {other}="
-        f"{text(other, places[other])} (near the former, most have {other} from {text(other, low)} to "
-        f"{text(other, high)}): the graph there is extrapolated."
-    )
 
 
 def _typical_values(rows: pd.DataFrame | None, model: GraphEstimator) -> tuple[dict[str, Any], str]:

@@ -29,7 +29,8 @@ def table_options(p: argparse.ArgumentParser) -> None:
         "table",
         type=Path,
         metavar="TABLE",
-        help="text (.csv, .tsv, .txt, or .csv.gz), .parquet, .feather, .xlsx or .npz file; -: standard input",
+        help="text (.csv, .tsv, .txt, or .csv.gz), .parquet, .feather, .xlsx, .npz, .npy or .h5ad file, "
+        ".zarr, or a folder of Parquet files with the same columns; -: standard input",
     )
     p.add_argument("--covariates", required=True, metavar="A,B", help="columns or patterns")
     p.add_argument(

@@ -44,6 +44,7 @@ TEMPLATES = {
     "convert-covariate": "Correct the values that are no numbers",
     "convert-node": "Correct the value, use the column as a covariate, or leave it out with --drop",
     "drop-nodes": "Leave {them} out with --drop",
+    "fit-by-rows": "'graphfield fit' takes it by rows; else write fewer rows or columns to another table",
     "fit-resampled": "fit again with --intervals",
     "force": "Add --force",
     "give-threshold": "Give a number with --threshold",

@@ -71,7 +71,7 @@ def _odd_one(
         "use {drop}.",
         column=name,
         kind=kind,
-        row=Row(int(rows[text == odd][0])),
+        row=Row(int(rows[text == odd].min())),
         odd=odd,
         advice=advice,
         drop=Argument("missing", "drop"),

@@ -19,7 +19,7 @@ from graphfield.messages import Argument, Row
 
 NODE_TYPES = ("gaussian", "binary", "categorical", "ordinal", "count")
 # Those whose values are levels, which have codes 0, 1, ...
-_WITH_LEVELS = ("binary", "categorical", "ordinal")
+WITH_LEVELS = ("binary", "categorical", "ordinal")
 # More levels make no class of a node: each is a regression of its own, from the rows that have it.
 MAX_LEVELS = 50
 # How far from one the shares of levels of a file may add up.
@@ -118,7 +118,7 @@ class NodeTypes:
         types = []
         for one in state.listed(len(names), len(names)):
             kind, levels = one["kind"].choice(NODE_TYPES), tuple(one["levels"].names())
-            low, high = (2, 2 if kind == "binary" else MAX_LEVELS) if kind in _WITH_LEVELS else (0, 0)
+            low, high = (2, 2 if kind == "binary" else MAX_LEVELS) if kind in WITH_LEVELS else (0, 0)
             if not low <= len(levels) <= high:
                 one["levels"].refuse(f"those of a {kind} node", f"{len(levels)}")
             shares = _read_shares(one["shares"], len(levels)) if kind == "ordinal" else ()
@@ -206,8 +206,8 @@ def _read_type(frame: Frame, name: str, given: str | None) -> NodeType:
         return NodeType("gaussian")
     present = column[~bad_entries(Frame(frame.values[[name]], True))[name].to_numpy()]
     kind = given or _guess_kind(present)
-    if kind not in _WITH_LEVELS:
-        if given is not None and (guess := _guess_kind(present)) in _WITH_LEVELS:
+    if kind not in WITH_LEVELS:
+        if given is not None and (guess := _guess_kind(present)) in WITH_LEVELS:
             _refuse_text(frame, name, kind, guess)
         check_numeric(Frame(frame.values[[name]], True))
         return NodeType(kind)

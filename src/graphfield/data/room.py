@@ -21,7 +21,9 @@ def free_memory() -> int:
     return max(0, min(_machine_memory(), _container_memory(), _address_space()))
 
 
-def check_room(needed: int, what: str) -> None:
+def check_room(
+    needed: int, what: str, advice: str = "Use fewer rows or columns, or a machine with more memory"
+) -> None:
     """Refuse what does not fit in memory, with the arithmetic in ``what``."""
     free = free_memory()
     if needed > free:
@@ -30,7 +32,7 @@ def check_room(needed: int, what: str) -> None:
             what=what,
             needed=size_text(needed),
             free=size_text(free),
-            advice="Use fewer rows or columns, or a machine with more memory",
+            advice=advice,
         )
 
 

@@ -40,6 +40,11 @@ class RowFiles(ABC):
         self.names = [f"x{i + 1}" for i in range(n_columns)]
 
 
+def is_read_by_rows(path: Path) -> bool:
+    """Whether it is a table of a kind that is read in no other way: not one Parquet file."""
+    return path.is_dir() or (path.suffix in KINDS and path.suffix != ".parquet")
+
+
 def open_files(path: Path) -> RowFiles:
     """By the ending of the name; a folder without one holds Parquet files."""
     is_folder = path.is_dir() and path.suffix not in (".zarr", ".parquet")
@@ -111,7 +116,10 @@ class ParquetFiles(RowFiles):
         found = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
         files = [file for file in found if not file.name.startswith((".", "_"))]
         if not files:
-            raise DataError("{file!r} is a folder without Parquet files (.parquet).", file=str(path))
+            raise DataError(
+                "{file!r} is a folder. Name the table in it: it holds no Parquet files (.parquet).",
+                file=str(path),
+            )
         self.stamps = [_Stamp.of(file) for file in files]
         parts = [_parquet_facts(stamp) for stamp in self.stamps]
         self.schemas, self.counts = [schema for schema, _ in parts], [rows for _, rows in parts]

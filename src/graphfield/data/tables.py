@@ -11,11 +11,17 @@ import pandas as pd
 from graphfield.data.column_files import check_kind, read_columns
 from graphfield.data.npz_tables import read_npz
 from graphfield.data.reading import Reading, ReadOptions
+from graphfield.data.room import check_room
+from graphfield.data.row_files import is_read_by_rows, open_files
 from graphfield.data.sources import TEXT_KINDS, Source, as_source, find_kind
 from graphfield.data.text_tables import line_of_row, read_text
 from graphfield.exceptions import DataError, GraphfieldError, listing
-from graphfield.messages import Argument
+from graphfield.messages import Argument, Message
 
+_BY_ROWS = Message(
+    "Fit a model, which takes it by rows (gf.open_table), or write fewer rows or columns to another table",
+    code="fit-by-rows",
+)
 _FOR_TEXT = ("sep", "decimal", "thousands", "encoding")
 
 
@@ -50,7 +56,8 @@ def read_table(
     Parameters
     ----------
     path : str or Path
-        A text table, or a ``.parquet``, ``.feather``, ``.xlsx`` or ``.npz`` file.
+        A text table, or a ``.parquet``, ``.feather``, ``.xlsx`` or ``.npz`` file; or what
+        :func:`~graphfield.open_table` takes, such as a folder of Parquet files, if it fits in memory.
     sep : str, optional
         The mark between cells of text: ``","``, ``";"``, ``"\\t"``, ``"|"`` or ``" "``.
     decimal : {".", ","}, optional
@@ -70,6 +77,8 @@ def read_file(table: str | Path | Source, options: ReadOptions) -> TableFile:
     options = options.checked()
     name = table.name if isinstance(table, Source) else str(table)
     try:
+        if not isinstance(table, Source) and is_read_by_rows(Path(table)):
+            return _read_by_rows(Path(table), options)
         return _read_source(as_source(table), options)
     except DataError as error:
         error.about(file=name)
@@ -104,6 +113,16 @@ def _read_source(source: Source, options: ReadOptions) -> TableFile:
             columns=columns,
         )
     return TableFile(frame, reading)
+
+
+def _read_by_rows(path: Path, options: ReadOptions) -> TableFile:
+    """All rows at once of what may be larger than memory, where it is not."""
+    files = open_files(path)
+    options.refuse("no text", (*_FOR_TEXT, "sheet"))
+    files.check_columns(files.names)
+    n, p = files.n_rows, len(files.names)
+    check_room(8 * n * p, f"{str(path)!r} ({n:,} rows of {p:,} columns) as a whole", _BY_ROWS)
+    return TableFile(pd.concat(files.blocks(files.names), ignore_index=True), Reading("parquet"))
 
 
 def find_line(

@@ -133,6 +133,7 @@ class GraphEstimator(NodeQuestions, RowOutputs, BaseEstimator, ABC):
             streams=Streams(self._root_seed(), self._streams),
             node_types=getattr(self, "node_types", None),
             sampled_by=None if self.takes_all_rows else type(self).__name__,
+            uses_covariates=self._uses_covariates,
         )
 
     def _root_seed(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,10 @@ from graphfield.data.frames import (
     node_values,
 )
 from graphfield.data.missing import handle_missing
-from graphfield.data.node_types import NodeTypes, TypedRows, node_frame, read_node_types
+from graphfield.data.node_types import WITH_LEVELS, NodeTypes, TypedRows, node_frame, read_node_types
 from graphfield.data.ranges import MAX_MAGNITUDE, MAX_UNSCALED, check_nodes
+from graphfield.data.row_order import value_order
+from graphfield.data.row_store import take_rows
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.messages import Argument, Message
 
@@ -46,6 +48,23 @@ class Inputs:
     nodes_named: bool
     rows: NDArray[np.intp]
     types: NodeTypes | None = None
+
+    def value_order(self, *, by_covariates: bool = True) -> NDArray[np.intp]:
+        """Positions of rows, sorted by covariates, then nodes: those that are numbers, and levels last.
+
+        So what levels of nodes are called mostly does not matter.
+        """
+        named = [own.astype(str) if own.dtype == object else own for _, own in self.Z.values.items()]
+        covariates = [own.factorize(sort=True)[0] for own in named if by_covariates]
+        kinds = ["gaussian"] * self.X.shape[1] if self.types is None else self.types.kinds
+        nodes: tuple[list[NDArray], list[NDArray]] = ([], [])
+        for kind, column in zip(kinds, self.X.T, strict=True):
+            nodes[kind in WITH_LEVELS].append(column)
+        return value_order(covariates, *nodes)
+
+    def take(self, rows: NDArray[np.intp]) -> Inputs:
+        """The rows at these positions, in this order."""
+        return replace(self, X=take_rows(self.X, rows), Z=self.Z.take(rows), rows=self.rows[rows])
 
 
 def training_inputs(

@@ -159,7 +159,7 @@ def _places(own: Any, place: NDArray[np.intp], number: int) -> NDArray[np.intp]:
             f"{index.max()}.",
         )
     kept = place[index]
-    kept = kept[kept >= 0]
+    kept = np.sort(kept[kept >= 0])
     n_different = len(np.unique(kept))
     if n_different < MIN_SAMPLES:
         raise DataError(

@@ -29,6 +29,10 @@ from graphfield.fields import GraphField
 from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
 from graphfield.solvers.scale_choice import ScaleRows
 
+# Node values of a table that is copied in an order of its own. In a longer one, of which no copy is made, the
+# order in which rows come has a part in which are held out.
+_MOST_SORTED = 20_000_000
+
 
 class Streams:
     """Seeds by the name of what they are for, none of which says anything about another.
@@ -161,9 +165,11 @@ def read_training_set(
     streams: Streams,
     node_types: str | Mapping[str, str] | None = None,
     sampled_by: str | None = None,
+    uses_covariates: bool = True,
 ) -> TrainingSet:
     """Every check of the data of a fit; without ``node_types`` all nodes must be numbers.
 
+    The order of rows means nothing, unless they come in groups or the user says which are held out.
     An estimator that is named in ``sampled_by`` holds its rows in memory: of a row source, which comes
     without Z and groups, it gets as many as fit.
     """
@@ -178,9 +184,13 @@ def read_training_set(
             standardize=standardize,
             streams=streams,
             node_types=node_types,
+            uses_covariates=uses_covariates,
         )
         return _read_source(X, missing, subtract_levels and X_val is None, streams.root, read, sampled_by)
     inputs = training_inputs(X, Z, missing, standardize=standardize, node_types=node_types)
+    if groups is None and X_val is None and inputs.X.size <= _MOST_SORTED:
+        mixed = np.random.default_rng(0).permutation(len(inputs.X))  # folds may be stretches of rows
+        inputs = inputs.take(inputs.value_order(by_covariates=uses_covariates)[mixed])
     data = TrainingSet(inputs, None, None, None, None, streams)
     if groups is not None:
         wanted = subtract_levels and X_val is None

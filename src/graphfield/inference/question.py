@@ -261,20 +261,14 @@ def times_of(time: Any, X: Any) -> NDArray[np.float64]:
 def sort_rows(
     inputs: Inputs, labels: NDArray[np.intp] | None, times: NDArray | None, in_order: bool
 ) -> tuple[Inputs, NDArray[np.intp] | None]:
-    """Rows sorted by group and time, or those of no order by covariates, then nodes.
-
-    What is drawn at random, such as folds, is then drawn alike in whatever order such rows come.
-    """
+    """Rows sorted by group and time, or those of no order by their values."""
     keys = [key for key in (times, labels) if key is not None]
-    if not keys and not in_order:
-        columns = (own.astype(str) if own.dtype == object else own for _, own in inputs.Z.values.items())
-        covariates = [own.factorize(sort=True)[0] for own in columns]
-        keys = [*inputs.X.T[::-1], *covariates[::-1]]
-    return _taken(inputs, labels, np.lexsort(keys)) if keys else (inputs, labels)
+    if not keys:
+        return (inputs if in_order else inputs.take(inputs.value_order())), None
+    return _taken(inputs, labels, np.lexsort(keys))
 
 
 def _taken(
     inputs: Inputs, labels: NDArray[np.intp] | None, rows: NDArray[np.intp]
 ) -> tuple[Inputs, NDArray[np.intp] | None]:
-    taken = replace(inputs, X=inputs.X[rows], Z=inputs.Z.take(rows), rows=inputs.rows[rows])
-    return taken, None if labels is None else np.unique(labels[rows], return_inverse=True)[1]
+    return inputs.take(rows), None if labels is None else np.unique(labels[rows], return_inverse=True)[1]

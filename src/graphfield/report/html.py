@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from graphfield import __version__
 from graphfield.analysis.errors import interval_reach
+from graphfield.analysis.near_rows import FEW, NEAR
 from graphfield.analysis.rows import FieldLike, field_of
 from graphfield.data.saved_files import finite_values
 from graphfield.fields import GraphField
@@ -222,6 +223,7 @@ def _assembled(
             "rows": {c["name"]: rows.Z[c["name"]].tolist() for c in covariates},
             "crossing": crossing != "",
         },
+        "near": {"near": NEAR, "few": FEW} if rows.n_given else None,
         "training": words.training_lines(model),
         "tests": None if tests is None else _tests_json(tests, store),
     }

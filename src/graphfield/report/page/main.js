@@ -126,7 +126,26 @@ class Page {
     let what = tell(this.now), where = by + (now ? `, ${this.moves ? "at" : "in"} ${now}.` : ".");
     if (view === "pinned") [what, where] = [`Pinned: ${tell(this.pinned.graph)}`, by + (now ? `, at ${this.pinned.words}.` : ".")];
     if (view === "difference") where += ` Shown: this graph minus the pinned one (${this.changes() || "the same covariates"}; ${tell(this.pinned.graph)}).`;
-    byId("state").replaceChildren(el("strong", {}, what), where);
+    byId("state").replaceChildren(el("strong", {}, what), where + this.lonely(view === "pinned" ? this.pinned.z : this.z));
+  }
+
+  // Two covariates near whose values hardly any row is, by the rule of analysis/near_rows.py on the rows of the page.
+  lonely(z) {
+    const rule = this.data.near;
+    if (!rule || !this.moves) return "";
+    const { rows } = this.data.connectivity, reach = (c) => (c.kind === "category" ? 0 : rule.near * (c.most - c.least));
+    const sides = this.moving().map((c) => ({ c, near: rows[c.name].map((v) => v === z[c.name] || Math.abs(v - z[c.name]) <= reach(c)) }));
+    let found = null;
+    const size = (near) => near.reduce((n, is) => n + is, 0);
+    sides.forEach((one, i) => sides.slice(i + 1).forEach((other) => {
+      const expected = (size(one.near) * size(other.near)) / one.near.length;
+      if (expected < (found ? found.expected : rule.few)) return;
+      const both = one.near.reduce((n, is, row) => n + (is && other.near[row]), 0);
+      if (both < rule.few && poisson(both, expected) <= Math.exp(-rule.few)) found = { one: one.c, other: other.c, both, expected };
+    }));
+    if (!found) return "";
+    const at = (c) => `${c.name} = ${told(c, z[c.name])}`, some = found.both ? `Only ${found.both}` : "None";
+    return ` ${some} of the ${rows[found.one.name].length} rows shown ${found.both > 1 ? "are" : "is"} near ${at(found.one)} together with ${at(found.other)}: the graph there is extrapolated.`;
   }
 
   says(i) {
@@ -287,6 +306,13 @@ class Page {
     this.groupNames.forEach((name, i) => parts.push(el("span", { class: "group-key" }, el("i", { style: `background:${GROUPS[i % GROUPS.length]}` }), name)));
     byId("legend").replaceChildren(...parts);
   }
+}
+
+// The probability of so many or fewer.
+function poisson(found, expected) {
+  let term = Math.exp(-expected), sum = term;
+  for (let k = 1; k <= found; k++) { term *= expected / k; sum += term; }
+  return sum;
 }
 
 // Where the colours of a difference end: the largest, to one or two digits.
