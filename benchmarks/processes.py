@@ -57,7 +57,7 @@ class Stage:
     """What is timed; ``sent`` is (messages, bytes) that each process exchanges."""
 
     run: Callable[[], object]
-    sent: tuple[int, float]
+    sent: tuple[int, float] | None  # None: each process does all of it
 
 
 def field_config(p: int, rank: int | None) -> FieldConfig:
@@ -74,7 +74,8 @@ def steps(kind: type, p: int, rank: int | None, data: Samples) -> Stage:
         field = kind(config, torch.Generator().manual_seed(0))
         return train(field, data, [member], training, description=None)
 
-    return Stage(run, (STEPS, 4.0 * weights * STEPS))
+    is_shared = 3 * BATCH * weights >= engines.SHARED_WORK
+    return Stage(run, (STEPS, 4.0 * weights * STEPS) if is_shared else None)
 
 
 def stages(n: int, p: int) -> dict[str, Stage]:

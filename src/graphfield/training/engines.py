@@ -22,8 +22,8 @@ from graphfield.training.adam import adam_step
 from graphfield.training.config import CLIP_NORM, WEIGHT_DECAY, TrainingConfig
 from graphfield.training.plan import Steps, sent
 
-# Multiplications (about three for each weight and row) of a step that processes share: some ten milliseconds of
-# a core, where a message between processes takes less than one. Smaller steps are taken by each of them alike.
+# Multiplications (about three for each weight and row) of a step that processes share: some ten milliseconds
+# of a core, where a message between processes takes less than one. Smaller steps each of them takes alike.
 SHARED_WORK = 10**8
 
 logger = logging.getLogger(__name__)
