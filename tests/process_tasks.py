@@ -21,6 +21,7 @@ import graphfield as gf
 from conftest import FULL, SMALL, small_data
 from graphfield.exceptions import GraphfieldError
 from graphfield.nn import processes
+from graphfield.training import engines
 
 
 def fits(folder: Path) -> dict[str, Any]:
@@ -103,6 +104,8 @@ def main() -> None:
     task, folder = sys.argv[1], Path(sys.argv[2])
     if "RANK" in os.environ:
         dist.init_process_group("gloo")
+    if task != "short":
+        engines.SHARED_WORK = 0  # the steps of small networks, too
     said: dict[str, Any] = {}
     try:
         said = TASKS[task](folder)

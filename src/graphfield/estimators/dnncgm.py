@@ -193,6 +193,9 @@ class DNNCGM(NeuralEstimator):
     (a quarter to two thirds more time). Levels of groups are not subtracted with
     ``center="none"`` or own held-out rows.
 
+    Inside a group of ``torch.distributed``, whose processes all call ``fit`` with the same rows, they share
+    the work.
+
     Examples
     --------
     >>> import graphfield as gf

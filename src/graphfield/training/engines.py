@@ -22,18 +22,23 @@ from graphfield.training.adam import adam_step
 from graphfield.training.config import CLIP_NORM, WEIGHT_DECAY, TrainingConfig
 from graphfield.training.plan import Steps, sent
 
+# Multiplications (about three for each weight and row) of a step that processes share: some ten milliseconds
+# of a core, where a message between processes takes less than one. Smaller steps each of them takes alike.
+SHARED_WORK = 10**8
+
 logger = logging.getLogger(__name__)
 
 
 class PlainEngine:
     """Carries out steps on the members of a pack, one operation after another, on any device.
 
-    Processes share the rows of each batch and add up their gradients.
+    Processes share the rows of each batch and add up their gradients, where that is worth a message.
     """
 
     def __init__(self, pack: Pack, data: Samples, config: TrainingConfig) -> None:
         self.pack, self.data, self.config = pack, data, config
-        self.processes = current()
+        is_large = 3 * config.batch_size * pack.values.numel() >= SHARED_WORK
+        self.processes = current() if is_large else ALONE
         self.load_state(_zero_state(pack.values))
 
     def prepare(self, steps: Steps) -> Steps:
@@ -85,8 +90,8 @@ class GraphEngine(PlainEngine):
 
     What changes from step to step (rows, dropout factors, rate) lies in buffers that the graph reads at
     a counter, which it advances itself. Matrix products of the backbone may use TF32. Where the step
-    cannot be recorded, it is carried out as by the plain engine, and a line is logged. Processes each take
-    all steps: one takes less time than a word between them.
+    cannot be recorded, it is carried out as by the plain engine, and a line is logged. Each process takes all
+    steps: one takes less time than a message.
     """
 
     def __init__(self, pack: Pack, data: Samples, config: TrainingConfig) -> None:

@@ -135,12 +135,12 @@ class _Run:
             self._restore(checkpoint.load(self.device))
 
     def _check_batch(self) -> None:
-        if self.plan.batch_size < current().size:
+        if self.plan.batch_size < self.engine.processes.size:
             raise DataError(
                 "{n} rows in each step are too few for {size} processes, which share them. Start fewer "
                 "processes, fit more rows, or raise {batch_size}.",
                 n=self.plan.batch_size,
-                size=current().size,
+                size=self.engine.processes.size,
                 batch_size=Argument("batch_size"),
             )
 

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from graphfield.nn.processes import current
+from graphfield.nn.processes import ALONE, Processes, current
 from graphfield.nn.threads import spread
 from graphfield.solvers.acceleration import accelerate
 from graphfield.solvers.penalties import zero_penalty
@@ -185,14 +185,14 @@ class PatternProblem:
         edges = _lines(edges | edges.mT)
         gram, cross = self.gram.double().cpu(), self.cross.double().cpu()
         lines, edges = torch.zeros_like(cross), edges.cpu()
-        mine = current().own_part(self.p)
+        mine = self.processes.own_part(self.p)
         for response in range(mine.start, mine.stop):
             own = edges[response]
             among = gram[own][:, own]
             among.diagonal().add_(_COPIES)
             lines[response, own] = torch.linalg.solve(among, cross[response, own])
         found = lines.to(self.cross)
-        current().fill_rows(found)
+        self.processes.fill_rows(found)
         return self._patterns(found)
 
     def _patterns(self, lines: Tensor) -> Tensor:
@@ -210,13 +210,23 @@ class PatternProblem:
         """Patterns (R, p, p), from ``start``."""
         return solve_each([self], penalty, [start], tolerance)[0]
 
+    @property
+    def work(self) -> int:
+        """Multiplications of a step."""
+        return len(self.gram) ** 2 * self.p
+
+    @property
+    def processes(self) -> Processes:
+        """Those that are worth asking: a small problem is solved by each of them alike."""
+        return current() if self.work >= _BLOCK_WORK else ALONE
+
     def blocks(self) -> list[slice]:
         """Responses of about equal number; on a GPU one for each process. The same on any number of cores.
 
         Columns of a node are not parted.
         """
-        work = 0 if self.owners is not None else len(self.gram) ** 2 * self.p
-        wanted = current().size if self.gram.is_cuda else work // _BLOCK_WORK
+        work = 0 if self.owners is not None else self.work
+        wanted = self.processes.size if self.gram.is_cuda else work // _BLOCK_WORK
         count = max(1, min(work, wanted, self.p // _LEAST_RESPONSES))
         ends = [self.p * i // count for i in range(count + 1)]
         return [slice(first, last) for first, last in itertools.pairwise(ends)]
@@ -265,7 +275,7 @@ def solve_each(
         i, block = piece
         lines[i][block] = problems[i].solve_block(block, lines[i][block], penalty, tolerance)
 
-    processes = current()
+    processes = problems[0].processes if len(blocks) >= current().size else ALONE
     spread(solve, processes.own_items(blocks), problems[0].gram.device)
     for number, (i, block) in enumerate(blocks):
         processes.copy_from(number % processes.size, lines[i][block])
