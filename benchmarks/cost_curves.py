@@ -6,8 +6,8 @@
 Fits a default ``DNNCGM`` to tables of each size: a chain whose edges move with the first covariate, from
 which the constants of the estimate were taken; and, to verify it, noise without any edge, and the setting G1,
 which has 50 nodes and its own covariates whatever was asked for. Measured is the time of the processor (of
-the clock on a GPU), as the estimate is that of a machine without other work. Prints predicted / measured and the
-exponents of a regression of log seconds on log n, p, q and patterns; with ``--out`` also a picture beside it.
+the clock on a GPU), as the estimate is that of a machine without other work. Prints predicted / measured, and
+exponents by regression of log seconds on log n, p, q and patterns; with ``--out`` also a picture beside it.
 """
 
 from __future__ import annotations
