@@ -42,10 +42,11 @@ def main() -> None:
         for table in arguments.tables:
             found.append(measure(table, *map(int, size.split(",")), arguments.device))
             print(found[-1], flush=True)
-    exponents = fit_exponents(found)
+            exponents = fit_exponents(found)
+            if arguments.out:  # after each fit: the next may take long
+                arguments.out.write_text(json.dumps({"fits": found, "exponents": exponents}, indent=1) + "\n")
     print("exponents:", exponents)
     if arguments.out:
-        arguments.out.write_text(json.dumps({"fits": found, "exponents": exponents}, indent=1) + "\n")
         draw(found, arguments.out.with_suffix(".png"))
 
 
@@ -78,7 +79,8 @@ def fit_exponents(found: list[dict[str, Any]]) -> dict[str, float]:
     names = ("n", "p", "q", "patterns")
     sizes = np.array([[one[name] or 1 for name in names] for one in found], dtype=float)
     design = np.column_stack([np.ones(len(found)), np.log(sizes)])
-    if np.linalg.matrix_rank(design) < design.shape[1]:
+    unknown = design.shape[1]
+    if len(found) < 2 * unknown or np.linalg.matrix_rank(design) < unknown:
         return {}
     slopes = np.linalg.lstsq(design, np.log([one["seconds"] for one in found]), rcond=None)[0][1:]
     return dict(zip(names, slopes.round(2).tolist(), strict=True))
