@@ -34,6 +34,8 @@ _PUBLIC = {
     "gain_over_one_graph": "graphfield.inference.model_gain",
     "Verdict": "graphfield.inference.verdict",
     "judge": "graphfield.inference.verdict",
+    "Cost": "graphfield.estimators.cost",
+    "estimate_cost": "graphfield.estimators.cost",
     "fit_together": "graphfield.estimators.together",
     "load": "graphfield.estimators.persistence",
     "check_data": "graphfield.check.table",
@@ -88,6 +90,8 @@ if TYPE_CHECKING:
     from graphfield.estimators.auto import AutoCGM as AutoCGM
     from graphfield.estimators.bayesian import BayesianCGM as BayesianCGM
     from graphfield.estimators.by_cluster import ByCluster as ByCluster
+    from graphfield.estimators.cost import Cost as Cost
+    from graphfield.estimators.cost import estimate_cost as estimate_cost
     from graphfield.estimators.dnncgm import DNNCGM as DNNCGM
     from graphfield.estimators.ensemble import Ensemble as Ensemble
     from graphfield.estimators.graphical_lasso import GraphicalLasso as GraphicalLasso

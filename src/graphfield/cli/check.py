@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from graphfield.data.sources import Source
 
 STRICT_FAILURE = 1
+# Tables whose fit may be long, and seconds from which it is.
+_LONG_ROWS, _LONG_NODES, _LONG_SECONDS = 20_000, 80, 60
 STANDARD_INPUT = "-"
 
 
@@ -42,10 +44,23 @@ def check(arguments: argparse.Namespace) -> int:
     wrong = [one for one in found.warnings if one.looks_wrong]
     if not wrong:
         say("Nothing looks wrong.")
+    _say_how_long(data)
     for one in wrong:
         if one.code == "too-few-nodes":  # as a fit would, but not before what the columns are taken for
             raise DataError(str(one)).about(advice=one.advice)
     return STRICT_FAILURE if arguments.strict and wrong else 0
+
+
+def _say_how_long(data: TableData) -> None:
+    """What a default fit takes, where that is long; small tables need no look at the machine."""
+    (n, p), q = data.X.shape, data.Z.shape[1]
+    if p == 0 or (n < _LONG_ROWS and p < _LONG_NODES):
+        return
+    from graphfield.estimators.cost import estimate_cost
+
+    cost = estimate_cost(n, p, q)
+    if cost.seconds > _LONG_SECONDS:
+        say(f"A default fit of it takes {cost} here.")
 
 
 def read_roles(arguments: argparse.Namespace) -> TableData:

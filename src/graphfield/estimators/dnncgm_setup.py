@@ -201,8 +201,13 @@ def _patterns_to_try(
     lacking = _find_lack_of_room(model, schema, n_train)
     if lacking:
         return (), lacking
-    most = min(MAX_PATTERN_COLUMNS // schema.n_nodes, n_train // MIN_PATTERN_ROWS)
-    return (RANKS[0], *(rank for rank in RANKS[1:] if rank <= most)), "the default"
+    return default_ranks(schema.n_nodes, n_train), "the default"
+
+
+def default_ranks(n_nodes: int, n_train: int) -> tuple[int, ...]:
+    """Numbers of patterns to try, one after the other."""
+    most = min(MAX_PATTERN_COLUMNS // n_nodes, n_train // MIN_PATTERN_ROWS)
+    return (RANKS[0], *(rank for rank in RANKS[1:] if rank <= most))
 
 
 def _find_lack_of_room(model: Parameters, schema: Schema, n_train: int) -> str:

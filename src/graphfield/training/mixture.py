@@ -36,7 +36,7 @@ from graphfield.training.sparse_patterns import Moments, PatternProblem, solve_e
 RANKS = (8, 16, 32)
 _EVIDENCE = 1.0
 # Rounds at the first number of patterns, and after patterns were split.
-_ROUNDS, _ROUNDS_AFTER_SPLIT = 6, 4
+ROUNDS, ROUNDS_AFTER_SPLIT = 6, 4
 # Rounds without progress on held-out rows, and what counts as progress, before the rounds end.
 _PATIENCE, _PROGRESS = 2, 2e-4
 # Rows of the gate's table that one core fills in at a time.
@@ -144,7 +144,7 @@ class MixtureFits:
         return self.standings
 
     def _rounds_at(self, rank: int) -> None:
-        most = _ROUNDS if self.standings[self.open[0]].chosen is None else _ROUNDS_AFTER_SPLIT
+        most = ROUNDS if self.standings[self.open[0]].chosen is None else ROUNDS_AFTER_SPLIT
         description = current().said_once(f"Graphs, {rank} patterns")
         with progress_bar(description, most, unit="rounds") as advance:
             while self.rounds < most:
