@@ -68,7 +68,8 @@ class Cost:
 def estimate_cost(n: int, p: int, q: int = 1, *, device: str = "auto") -> Cost:
     """What fitting a default :class:`DNNCGM` to a table of this size takes on this machine.
 
-    Right within about a factor of two on a CPU: how long the search for patterns takes depends on the table.
+    Meant to be right within a factor of two on a CPU, less surely where others use it: it is measured
+    at one moment, and how long the search for patterns takes depends on the table.
     The first call measures the machine, which takes less than a third of a second.
 
     Parameters
