@@ -51,8 +51,7 @@ class GraphEstimator(NodeQuestions, RowOutputs, BaseEstimator, ABC):
     node_names_, covariate_names_ : list of str
         Names in the order of the outputs.
     residual_scale_ : ndarray of shape (p,)
-        Standard deviation of each node given the others, in the user's units. Where it differs with
-        z, this is its root mean square over the training rows.
+        Standard deviation of each node given the others, in the user's units; its root mean square over z.
     threshold_ : Threshold
         What ``threshold="auto"`` stands for, found at fit time, and beside it the "gap".
     level_check_ : LevelCheck or None
