@@ -34,10 +34,10 @@ def test_a_mixture_has_the_same_bits_again_and_comes_close_to_the_cpu():
     np.testing.assert_array_equal(one.predict_coef(Z), two.predict_coef(Z))
     gap = one.training_.held_out_loss.min() - cpu.training_.held_out_loss.min()
     assert abs(gap) < 0.01
-    # Devices drop other units: they may be as far apart as two seeds are, or a little more.
-    seed = gf.DNNCGM(**{**params, "random_state": 1}, device="cpu").fit(X, Z)
-    apart, usual = (np.linalg.norm(m.edge_weights(Z) - cpu.edge_weights(Z)) for m in (one, seed))
-    assert apart < 1.5 * usual
+    # Devices drop other units: they may be as far apart as two seeds are.
+    seeds = [gf.DNNCGM(**{**params, "random_state": seed}, device="cpu").fit(X, Z) for seed in (1, 2)]
+    apart, *usual = (np.linalg.norm(m.edge_weights(Z) - cpu.edge_weights(Z)) for m in (one, *seeds))
+    assert apart < max(usual)
 
 
 def test_cuda_is_close_to_the_cpu_without_dropout():
