@@ -100,6 +100,11 @@ CASES = {
         {"f"},
         node("f", lambda T: T.a.astype(object) ** 2),
     ),
+    "units-node": (
+        node("f", lambda T: (1_500 + 400 * T.a).map("${:,.0f}".format)),
+        {"f"},
+        node("f", lambda T: np.where(T.a > 0, "12a", "13b")),  # codes of levels
+    ),
     "identifier-node": (
         node("row", np.arange(N)),
         {"row"},
@@ -414,6 +419,16 @@ def test_a_node_that_a_category_or_a_curve_determines_leaks():
     assert found(X.assign(f=Z.site.map({"A": 1.0, "B": 5.0, "C": 2.5}) + 0.01 * X.a), Z, "leak")
     assert found(X.assign(f=(Z.age - 50) ** 2), Z, "leak")
     assert not found(X.assign(f=(Z.age - 50) ** 2 + 300 * X.a), Z, "leak")
+
+
+def test_a_node_that_has_one_value_at_each_value_of_a_number_leaks():
+    """Budgets by month, up and down; each of twelve values has twenty rows, and bins would join some."""
+    rng = np.random.default_rng(0)
+    month, X = rng.integers(1, 13, 240), pd.DataFrame(rng.normal(size=(240, 3)), columns=list("abc"))
+    Z = pd.DataFrame({"month": month})
+    (one,) = found(X.assign(ads=7 * month % 12 * 10.0), Z, "leak")
+    assert one.columns == ("month", "ads")
+    assert not found(X.assign(ads=7 * month % 12 * 10.0 + 20 * X.a), Z, "leak")
 
 
 def test_a_covariate_that_a_node_determines_leaks():

@@ -490,13 +490,13 @@ def test_a_later_candidate_sees_those_fitted_before(monkeypatch):
 
     def plan(fitted, types):
         assert types is None  # all nodes are numbers
-        seen.append((sorted(fitted), fitted["linear"].n_features_in_))
+        seen.append((sorted(fitted), {one.n_features_in_ for one in fitted.values()}))
         return Plan(gf.RegGMM())
 
     monkeypatch.setitem(ESTIMATORS, "Late", Entry(__name__, "late", candidate={}))
     change_plans(monkeypatch, late=plan)
     model = gf.AutoCGM(candidates=("linear", "late"), combine=False, random_state=0).fit(X, Z)
-    assert seen[0] == (["linear", "nodewise lasso", "static"], 5)
+    assert seen[0] == (["linear", "nodewise lasso", "static"], {5})
     assert list(model.held_out_.model) == ["static", "linear", "late"]
 
 

@@ -314,3 +314,10 @@ def test_things_that_are_no_tables(estimator, fitted, data):
 def test_half_a_validation_set(data):
     with pytest.raises(gf.DataError, match="given together"):
         gf.DNNCGM(max_steps=5).fit(*data, X_val=data[0])
+
+
+@pytest.mark.parametrize("texts", [["$1,499", "$12"], ["12 %", "7.5 %"]])
+def test_numbers_with_a_currency_or_a_percent_sign_say_so(texts):
+    X = pd.DataFrame({"a": np.arange(20.0), "b": texts * 10})
+    with pytest.raises(gf.DataError, match=r"Node column 'b' must hold numbers.*without unit, percent"):
+        gf.GraphicalLasso().fit(X, pd.DataFrame({"z": np.arange(20.0)}))

@@ -228,7 +228,7 @@ def test_a_mean_that_moves_is_no_edge(model, tmp_path):
     # By hand: nodes less their regression on z are what the graph is made of.
     design = np.column_stack([np.ones(len(X)), Z["age"], Z["sex"] == "f"])
     mean = design @ np.linalg.lstsq(design, X, rcond=None)[0]
-    alone = model().fit(X - mean, Z)
+    alone = model(penalty=centred.penalty_).fit(X - mean, Z)
     np.testing.assert_allclose(centred.edge_weights(Z[:2]), alone.edge_weights(Z[:2]), atol=1e-4)
     np.testing.assert_allclose(centred.predict(X, Z), mean + alone.predict(X - mean, Z), atol=1e-3)
     again = gf.load(centred.save(tmp_path / "m"))

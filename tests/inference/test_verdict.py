@@ -421,7 +421,7 @@ def test_an_ensemble_is_compared_by_single_fits(monkeypatch):
 
 def test_covariates_that_are_not_used_are_named():
     X, Z = chain(300, 0.0, 1.0)
-    tree = gf.TreeCGM(max_leaves=2, random_state=0).fit(X, Z)
+    tree = gf.TreeCGM(max_leaves=2, random_state=1).fit(X, Z)
     found = Fitted.of(tree, Z)
     assert (found.moves, found.unused) == (True, ("w",))
     static = Fitted.of(gf.GraphicalLasso().fit(X, Z), Z)

@@ -324,10 +324,16 @@ def _leak(covariate: str, node: str, message: str) -> Finding:
 
 
 def _bins(values: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Bins of about equal numbers of rows; too few rows make one bin, which determines nothing."""
+    """Bins of about equal numbers of rows, or the values themselves where these are few.
+
+    Too few rows make one bin, which determines nothing.
+    """
     n_bins = min(_BINS, len(values) // _ROWS_PER_BIN)
     if n_bins < 2:
         return np.zeros(len(values), dtype=np.intp)
+    distinct = np.unique(values)
+    if len(distinct) <= n_bins:
+        return np.searchsorted(distinct, values)
     edges = np.unique(np.quantile(values, np.linspace(0, 1, n_bins + 1)[1:-1]))
     return np.searchsorted(edges, values, side="right")
 

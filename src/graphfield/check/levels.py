@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.check.findings import Finding
-from graphfield.check.values import NUMBER_WITH_UNIT
 from graphfield.data.covariate_text import MANY_LEVELS, alike_levels
 from graphfield.data.covariates import OTHER
 from graphfield.data.level_text import as_text
+from graphfield.data.text_numbers import NUMBER_WITH_UNIT
 from graphfield.exceptions import agreed, count, first_few, listing
 from graphfield.messages import Argument, Message
 

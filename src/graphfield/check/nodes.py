@@ -24,6 +24,7 @@ from graphfield.check.values import (
 )
 from graphfield.data.frames import KIND_MODELS, Frame
 from graphfield.data.identifiers import find_identifiers
+from graphfield.data.text_numbers import PLAIN_NUMBERS, have_units
 from graphfield.exceptions import agreed, count, first_few, named
 from graphfield.messages import Argument, Message
 
@@ -54,6 +55,15 @@ def node_findings(
     "missing" in some column.
     """
     text = [n for n in X.names if n not in nodes.columns and n not in empty and n not in typed]
+    for name in [name for name in text if have_units(X.values[name].dropna().astype(str))]:
+        text.remove(name)
+        yield Finding(
+            "units-node",
+            (name,),
+            f"Node {name!r} holds text that looks like numbers, such as "
+            f"{str(X.values[name].dropna().iloc[0])!r}, and would be taken for levels.",
+            f"{PLAIN_NUMBERS}.",
+        )
     if text:
         yield Finding(
             "text-node",

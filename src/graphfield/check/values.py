@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphfield.check.findings import Finding, drop_argument
 from graphfield.data.dates import are_number_dates, is_date, no_dates
+from graphfield.data.text_numbers import PLAIN_NUMBERS, have_units
 from graphfield.exceptions import agreed, count, first_few, listing
 from graphfield.messages import Argument, Message, Row
 
@@ -24,12 +25,6 @@ _FAR = f"more than {FAR_OUT:g} robust standard deviations from"
 MISSING_CODES = (-8, -9, -88, -99, -888, -999, -9999, 88, 98, 99, 888, 998, 999, 9998, 9999)
 _CODE_TIMES, _CODE_DISTANCE = 3, 5.0
 _MAD_TO_SD = 1.4826  # of a Gaussian
-# 12, 3.5, 3,5, 1e-3, 12 kg, 5 %, € 12.50, $1,200
-NUMBER_WITH_UNIT = (
-    r"\s*([$€£¥]|USD|EUR|GBP|CHF)?\s*[-+<>]?\s*\d+([.,]\d{3})*([.,]\d+)?([eE][-+]?\d+)?\s*[^\d\s]{0,6}\s*"
-)
-# Above this share of such texts a column of text was meant to hold numbers.
-_MEANT = 0.8
 # Names of columns in which numbers such as 801231 are dates, and the least that is asked about: 2001-01-01.
 _DATE_NAME, _SHORT_DATE = re.compile(r"date|day|time", re.IGNORECASE), 10101
 _NAMED = 5  # columns with their numbers in one message
@@ -281,13 +276,13 @@ def _numbers_with_units(name: str, odd: pd.Series, n_present: int) -> Iterator[F
     texts = odd.astype(str)
     if len(odd) <= n_present / 2 or texts.nunique() < 3 or is_date(odd):
         return
-    if texts.str.fullmatch(NUMBER_WITH_UNIT).mean() > _MEANT and not texts.str.isalnum().all():
+    if have_units(texts):
         yield Finding(
             "numbers-with-units",
             (name,),
             f"Column {name!r} is left out and no node: it holds text that looks like numbers, such as "
             f"{texts.iloc[0]!r}.",
-            "Write plain numbers (12.5, without unit, percent or currency) if the column is to be a node.",
+            f"{PLAIN_NUMBERS} if the column is to be a node.",
         )
 
 

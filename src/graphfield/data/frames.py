@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from graphfield.data.containers import named_table, plain_array
+from graphfield.data.text_numbers import PLAIN_NUMBERS, have_units
 from graphfield.exceptions import DataError, listing
 from graphfield.messages import Argument, Message, Row
 
@@ -245,7 +246,7 @@ def _objects_to_float(column: pd.Series, name: str) -> NDArray[np.float64]:
             column=name,
             row=Row(row),
             value=_shortened(column.iloc[row]),
-            convert=_CONVERT_NODE if readable > 0.5 else _LEVELS_NODE,
+            convert=_convert(column.dropna(), readable),
         )
     for row, value in enumerate(column):
         if value is None or value is pd.NA or value is pd.NaT:
@@ -255,6 +256,13 @@ def _objects_to_float(column: pd.Series, name: str) -> NDArray[np.float64]:
         except OverflowError:
             values[row] = np.inf
     return values
+
+
+def _convert(present: pd.Series, readable: float | np.floating) -> str:
+    """What to do about a node that is text, of whose values this share are numbers."""
+    if readable > 0.5:
+        return _CONVERT_NODE
+    return PLAIN_NUMBERS if have_units(present.astype(str)) else _LEVELS_NODE
 
 
 def _is_no_number(value: object) -> bool:

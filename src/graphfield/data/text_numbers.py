@@ -13,6 +13,13 @@ from graphfield.messages import Argument, join_messages
 
 # Above this share of numbers among its cells, a column of text was meant to hold numbers.
 _MEANT = 0.5
+# 12, 3.5, 3,5, 1e-3, 12 kg, 5 %, € 12.50, $1,200; and above which share of such texts a column was
+# meant to hold them.
+NUMBER_WITH_UNIT = (
+    r"\s*([$€£¥]|USD|EUR|GBP|CHF)?\s*[-+<>]?\s*\d+([.,]\d{3})*([.,]\d+)?([eE][-+]?\d+)?\s*[^\d\s]{0,6}\s*"
+)
+_WITH_UNITS = 0.8
+PLAIN_NUMBERS = "Write plain numbers (12.5, without unit, percent or currency)"
 _SPACES = " \u00a0\u202f"  # also those that do not break lines
 _OTHER = {".": ",", ",": "."}
 
@@ -50,6 +57,15 @@ def is_number(text: str, decimal: str, thousands: str | None = None) -> bool:
     return bool(_DECIMAL[decimal].fullmatch(text)) or (
         thousands is not None and bool(_GROUPED[thousands, decimal].fullmatch(text))
     )
+
+
+def have_units(texts: pd.Series) -> bool:
+    """Whether texts are numbers with a unit, a percent sign or a currency; codes such as 12a are none.
+
+    >>> [have_units(pd.Series(texts)) for texts in (["$1,499", "$12"], ["12 %"], ["12a", "3b"], ["red"])]
+    [True, True, False, False]
+    """
+    return bool(texts.str.fullmatch(NUMBER_WITH_UNIT).mean() > _WITH_UNITS) and not texts.str.isalnum().all()
 
 
 def to_plain(text: str, decimal: str, thousands: str | None = None) -> str:

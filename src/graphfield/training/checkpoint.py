@@ -8,7 +8,6 @@ Every file is replaced in one move, so a kill at any moment leaves a whole one b
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from torch import Tensor
 
 from graphfield.data.saved_files import MAX_DIGITS, json_bytes, open_regular, read_json
 from graphfield.data.saved_values import Saved
-from graphfield.exceptions import ModelFileError, OutputError, TrainingWarning
+from graphfield.exceptions import ModelFileError, OutputError
 from graphfield.folders import clear_leftovers, holds_others, make_folder, write_file
 from graphfield.messages import Message
 from graphfield.nn.processes import current
@@ -103,10 +102,6 @@ class CheckpointFolder:
             return self._continue(header_file, fingerprint, resume)
         if self.path.exists() and holds_others(self.path):
             raise OutputError("{file} is not empty and holds no checkpoint. Choose another.", file=self.path)
-        if resume:
-            warnings.warn(
-                f"{self.path} holds no checkpoint to resume; starting anew.", TrainingWarning, stacklevel=8
-            )
         header = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
