@@ -176,7 +176,7 @@ def test_the_users_table_is_not_copied():
 
 def test_standard_units_have_the_same_bits_in_blocks(monkeypatch):
     X = np.random.default_rng(0).normal(5, 3, size=(1_000, 7))
-    monkeypatch.setattr("graphfield.data.nodes._BLOCK_ENTRIES", 7 * 64)
+    monkeypatch.setattr("graphfield.data.nodes.BLOCK_ENTRIES", 7 * 64)
     scaler = NodeScaler.learn(X, center=True, scale=True)
     np.testing.assert_array_equal(scaler.center, X.mean(axis=0))
     np.testing.assert_array_equal(scaler.scale, X.std(axis=0))

@@ -61,7 +61,7 @@ def test_reggmm_equals_one_regression_per_node():
 def test_reggmm_chunks_do_not_matter(monkeypatch):
     X, Z = linear_field(300)
     whole = gf.RegGMM().fit(X, Z).interactions_
-    monkeypatch.setattr("graphfield.solvers.interaction.CHUNK_ENTRIES", 8 * 7)
+    monkeypatch.setattr("graphfield.data.nodes.BLOCK_ENTRIES", 8 * 7)
     np.testing.assert_allclose(gf.RegGMM().fit(X, Z).interactions_, whole, rtol=1e-9, atol=1e-12)
 
 

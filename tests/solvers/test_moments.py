@@ -12,7 +12,7 @@ from graphfield.solvers.moments import FoldMoments, RowMoments
 @pytest.fixture
 def X(monkeypatch) -> np.ndarray:
     """Far from zero, as rows of one fold may be, and in many blocks."""
-    monkeypatch.setattr(nodes, "_BLOCK_ENTRIES", 40)
+    monkeypatch.setattr(nodes, "BLOCK_ENTRIES", 40)
     return np.random.default_rng(0).normal(size=(101, 4)).cumsum(axis=1) + 1e3
 
 

@@ -13,7 +13,7 @@ from graphfield.data.row_store import allocate_rows
 from graphfield.data.saved_arrays import SavedArrays
 
 # Entries of a table that are computed with at a time: 16 MB in double precision.
-_BLOCK_ENTRIES = 2_000_000
+BLOCK_ENTRIES = 2_000_000
 # Entries of columns that are gathered at a time: 160 MB.
 _COLUMN_ENTRIES = 20_000_000
 # Single precision can hold such a ratio, its inverse, and their products with any sensible coefficient.
@@ -24,7 +24,7 @@ LEAST_SCALE = 1e-20 / MAX_MAGNITUDE
 
 def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
     """Consecutive rows of a table, few enough that computing with them takes no memory to speak of."""
-    step = max(1, _BLOCK_ENTRIES // max(1, n_columns))
+    step = max(1, BLOCK_ENTRIES // max(1, n_columns))
     return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
 
 

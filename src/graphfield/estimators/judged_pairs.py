@@ -25,6 +25,8 @@ from graphfield.graphs.threshold import Threshold, auto_threshold, find_gap, gap
 # Entries of coefficients that are looked at, at most, for the tests and for the cut. Beyond (50,000 rows of
 # 200 nodes, 2,000 rows of 1,000 nodes for the tests) evenly spread rows, or groups, stand for all.
 _TEST_ENTRIES, _CUT_ENTRIES = 2_000_000_000, 200_000_000
+# For the cut, errors of each row at each cut are held: of so many rows, at most.
+_CUT_ROWS = 100_000
 # With fewer rows, or groups, that had no part in the fit, those of the fit say where to cut.
 _MIN_NEW_UNITS = 50
 
@@ -43,18 +45,18 @@ class FieldRows:
         n = len(self.values)
         return np.arange(n) if self.labels is None else np.unique(self.labels, return_inverse=True)[1]
 
-    def blocks(self, most_entries: int | None = None) -> Iterator[NDArray[np.intp]]:
-        """Positions of some rows at a time, unit by unit."""
+    def blocks(self, most_entries: int, most_rows: int | None = None) -> Iterator[NDArray[np.intp]]:
+        """Positions of some rows at a time, unit by unit; of evenly spread units where these are many."""
         n, p = len(self.values), self.field.n_columns
+        step = max(-(-n * p**2 // most_entries), -(-n // (most_rows or n)))
         order = np.argsort(self.units, kind="stable")
-        if most_entries is not None:
-            order = order[self.units[order] % -(-n * p**2 // most_entries) == 0]
+        order = order[self.units[order] % step == 0]
         for part in slices(len(order), rows_at_a_time(p)):
             yield order[part]
 
-    def residuals(self, most_entries: int) -> Iterator[tuple[Any, Any, NDArray[np.intp]]]:
+    def residuals(self, *most: int) -> Iterator[tuple[Any, Any, NDArray[np.intp]]]:
         """Residuals, directed strengths and units; the first two may be tensors of a GPU."""
-        for own in self.blocks(most_entries):
+        for own in self.blocks(*most):
             for few, residuals, directed in self.field.pair_parts(
                 take_rows(self.values, own), self.rows.take(own)
             ):
@@ -79,7 +81,7 @@ class FieldRows:
         cut = None if new is None else new.largest_cut(clear)
         if cut is None:
             errors = CutErrors(tests, clear, self.field.column_starts)
-            for part in self.residuals(_CUT_ENTRIES):
+            for part in self.residuals(_CUT_ENTRIES, _CUT_ROWS):
                 errors.add(*part)
             cut = errors.largest_cut(freedom)
         return rates, max(cut, least)
@@ -94,7 +96,7 @@ class NewRows(FieldRows):
         if len(np.unique(self.units)) < _MIN_NEW_UNITS:
             return None
         errors = NewRowErrors(clear)
-        for own in self.blocks(_CUT_ENTRIES):
+        for own in self.blocks(_CUT_ENTRIES, _CUT_ROWS):
             here = self.field.at(self.rows.take(own))
             x = self.field.standardize(take_rows(self.values, own), here.at)
             for few in row_blocks(len(own), here.weights[0].size):

@@ -23,12 +23,12 @@ is not. With n rows, p nodes, q covariates, hidden size h and batch size b:
 
 from __future__ import annotations
 
+from graphfield.data.nodes import BLOCK_ENTRIES
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import check_choice
 from graphfield.fields.streaming import evaluation_rows
 from graphfield.fields.walker import CHUNK_BYTES
 from graphfield.graphs.threshold import GAP_ENTRIES, GAP_ROWS
-from graphfield.solvers.interaction import CHUNK_ENTRIES
 from graphfield.solvers.marginal_choice import check_rows, used_features
 
 # Node values as the choice of marginals looks at them: as they are, as scores, in standard units.
@@ -119,7 +119,7 @@ def estimate_fit_memory(
 
 def _marginal_bytes(n: int, p: int, q: int) -> int:
     rows, products = check_rows(n, p), used_features(1 + q, p) * p
-    design = min(rows * products, max(CHUNK_ENTRIES, products))
+    design = min(rows * products, max(BLOCK_ENTRIES, products))
     return 8 * (_COPIES_OF_CHECKED * rows * p + design + _COPIES_OF_PRODUCTS * products**2)
 
 

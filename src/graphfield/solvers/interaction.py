@@ -8,9 +8,6 @@ from numpy.typing import NDArray
 from graphfield.data.nodes import row_blocks
 from graphfield.data.row_store import allocate_rows
 
-# Entries of the interaction design held at a time while its Gram matrix is added up.
-CHUNK_ENTRIES = 20_000_000
-
 
 def interaction_coefficients(
     X: NDArray[np.float64], W: NDArray[np.float64], ridge: float
@@ -71,10 +68,9 @@ def interaction_gram(
 ) -> NDArray[np.float64]:
     """``D' D / n`` of the design D with columns W_w x_k, (mp, mp), of some or all rows, in bounded memory."""
     n, p, m = len(X) if rows is None else len(rows), X.shape[1], W.shape[1]
-    step = max(1, CHUNK_ENTRIES // (m * p))
     gram = np.zeros((m * p, m * p))
-    for start in range(0, n, step):
-        some = slice(start, start + step) if rows is None else rows[start : start + step]
+    for block in row_blocks(n, m * p):
+        some = block if rows is None else rows[block]
         design = (W[some][:, :, None] * X[some][:, None, :]).reshape(-1, m * p)
         gram += design.T @ design
     return gram / n
@@ -98,8 +94,12 @@ def squared_errors(B: NDArray[np.float64], gram: NDArray[np.float64]) -> NDArray
 
 def linear_mean(values: NDArray[np.float64], W: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:
     """Coefficients of the mean of each node on the features of z, (m, p)."""
-    gram = W.T @ W / len(W) + ridge * np.eye(W.shape[1])
-    return np.asarray(np.linalg.solve(gram, W.T @ values / len(W)), dtype=np.float64)
+    gram, products = np.zeros((W.shape[1], W.shape[1])), np.zeros((W.shape[1], values.shape[1]))
+    for rows in row_blocks(*values.shape):
+        gram += W[rows].T @ W[rows]
+        products += W[rows].T @ values[rows]
+    ridged = gram / len(W) + ridge * np.eye(len(gram))
+    return np.asarray(np.linalg.solve(ridged, products / len(W)), dtype=np.float64)
 
 
 def subtract_mean(values: NDArray[np.float64], W: NDArray[np.float64], mean: NDArray[np.float64]) -> None:
