@@ -3,7 +3,8 @@
 Everything that grows is named here, in bytes; what the interpreter and its libraries take (about 0.4 GB)
 is not. With n rows, p nodes, q covariates, hidden size h and batch size b:
 
-- data: the user's table is read where it lies. Standard units take ``4 n p``, and as much again for a
+- data: the user's table is read where it lies; up to 20 million node values are copied in an order of their
+  own, which takes as much as they do. Standard units take ``4 n p``, and as much again for a
   moment where a mean that moves with z is taken out; held-out rows are an index, not a copy.
 - choosing between nodes and normal scores: at most 5 million node values, or 2,000 rows, a few times; their
   products with the covariates in blocks, and second moments of these, at most ``1000^2`` numbers or ``p^2``.
