@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import io
 import sys
 import warnings
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = make_parser().parse_args(argv)
     notes: list[str] = []
     if process_number() > 0:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  to the end of this process
+        sys.stdout = io.StringIO()  # to the end of this process
 
     def keep(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         if issubclass(category, _FOR_PEOPLE):  # those of other packages are for those who program with them

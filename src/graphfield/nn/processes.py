@@ -110,7 +110,7 @@ class Processes:
                 f"The {self.size} processes of a fit need the same rows, covariates and parameters, but "
                 f"process {others[0]} has others than process 0. Read the whole table in each of "
                 "them: rows are divided among them during the fit."
-            )
+            ).about(argument="X")
 
     def check_device(self, device: str) -> None:
         """Raise unless tensors there can be sent to the other processes."""
