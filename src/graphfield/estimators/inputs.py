@@ -20,6 +20,7 @@ from graphfield.data.frames import (
     check_same_length,
     node_values,
 )
+from graphfield.data.level_text import is_categorical
 from graphfield.data.missing import handle_missing
 from graphfield.data.node_types import WITH_LEVELS, NodeTypes, TypedRows, node_frame, read_node_types
 from graphfield.data.ranges import MAX_MAGNITUDE, MAX_UNSCALED, check_nodes
@@ -52,10 +53,9 @@ class Inputs:
     def value_order(self, *, by_covariates: bool = True) -> NDArray[np.intp]:
         """Positions of rows, sorted by covariates, then nodes: those that are numbers, and levels last.
 
-        So what levels of nodes are called mostly does not matter.
+        So what levels of nodes are called mostly does not matter, nor what those of covariates are.
         """
-        named = [own.astype(str) if own.dtype == object else own for _, own in self.Z.values.items()]
-        covariates = [own.factorize(sort=True)[0] for own in named if by_covariates]
+        covariates = [_places(own) for _, own in self.Z.values.items()] if by_covariates else []
         kinds = ["gaussian"] * self.X.shape[1] if self.types is None else self.types.kinds
         nodes: tuple[list[NDArray], list[NDArray]] = ([], [])
         for kind, column in zip(kinds, self.X.T, strict=True):
@@ -65,6 +65,16 @@ class Inputs:
     def take(self, rows: NDArray[np.intp]) -> Inputs:
         """The rows at these positions, in this order."""
         return replace(self, X=take_rows(self.X, rows), Z=self.Z.take(rows), rows=self.rows[rows])
+
+
+def _places(column: pd.Series) -> NDArray[np.intp]:
+    """Places of values in their order; of levels, and of two numbers, the more common one comes first."""
+    text = column.astype(str) if column.dtype == object else column
+    codes = text.factorize(sort=True)[0]
+    sizes = np.bincount(codes)
+    if len(sizes) > 2 and not is_categorical(column, str(column.name)):
+        return codes
+    return np.argsort(np.argsort(-sizes, kind="stable"))[codes]
 
 
 def training_inputs(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from graphfield.exceptions import agreed
 
 # Larger p-values of one test among several count as this one.
-_NEAR_ONE = 0.99
+_NEAR_ONE = 0.8
 
 
 def q_values(p_values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
-from graphfield.exceptions import agreed, count, listing
-from graphfield.graphs.false_discoveries import false_words
+from graphfield.exceptions import agreed, count, first_few, listing
+from graphfield.graphs.false_discoveries import false_words, q_values
 from graphfield.inference.asked_values import places_of
 from graphfield.inference.curve import clearest_two
 from graphfield.inference.edge_record import FDR
@@ -56,22 +56,37 @@ def summary(table: pd.DataFrame, places: list[str], estimates: Estimates | None,
         f"between {between}{f', {AS_IF}' if caveat else ''}, at a false-discovery level of {FDR:.2f}"
         f"{beside_all(table['q_value'], table.attrs['p_value'], is_doubtful=bool(caveat))}."
     )
+    by_p_values = _by_p_values_alone(table)
     if not n_differ:
         seen = is_significant(table.attrs["p_value"])
-        return f"{told[:-1]}; the clearest is {_clearest_pair(table)}." if seen else told
+        return (f"{told[:-1]}; the clearest is {_clearest_pair(table)}." if seen else told) + by_p_values
     clearest = table.loc[differ].sort_values(["q_value", "p_value"], kind="stable").index[:_NAMED]
     named = [
         f"{pair_name(*table.loc[pair, ['source', 'target']])} ({_difference(table, places, estimates, pair)})"
         for pair in clearest
     ]
     first = "" if len(named) == n_differ else "Clearest: "
-    told = f"{told} {first}{'; '.join(named)}."
+    told = f"{told} {first}{'; '.join(named)}.{by_p_values}"
     if estimates is None or len(places) > _NAMED_VALUES:  # of many values, extremes are those of few rows
         return told
     strongest = np.abs(estimates.values[:, differ]).argmax(axis=0)
     sizes = [int((strongest == side).sum()) for side in range(len(places))]
     counts = [f"at {place} {count(size, 'pair')}" for place, size in zip(places, sizes, strict=True) if size]
     return f"{told} Strongest: {', '.join(counts)}."
+
+
+def _by_p_values_alone(table: pd.DataFrame) -> str:
+    """Pairs that their q-values leave out, and those that follow from p-values alone would not."""
+    more = table[(q_values(table["p_value"].to_numpy()) <= FDR) & (table["q_value"] > FDR)]
+    if more.empty:
+        return ""
+    columns = (more.sort_values("p_value", kind="stable")[name] for name in ("source", "target", "p_value"))
+    named = [f"{pair_name(one, other)} ({p_text(p)})" for one, other, p in zip(*columns, strict=True)]
+    return (
+        f" By p-values alone (Benjamini-Hochberg) {first_few(named, _NAMED)} would count as well: q-values "
+        "expect edges that come and go, and are cautious about one that is there throughout and changes its "
+        "size."
+    )
 
 
 def beside_all(rates: pd.Series | NDArray[np.float64], p_value: float, *, is_doubtful: bool = False) -> str:

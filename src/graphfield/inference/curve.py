@@ -21,6 +21,9 @@ from graphfield.inference.overlap import Common, common_rows, rows_with_levels, 
 
 # Draws of a whole curve, the largest estimate, and the largest standard error of one that is cut to it.
 _DRAWS, _MOST, _CLEAR = 10_000, 0.999, 0.05
+# A curve along a number ends where so many rows are left, or these shares of all at least and at most: what a
+# spline does beyond is decided by a few.
+_ROWS_BEYOND, _LEAST_BEYOND, _MOST_BEYOND = 20, 0.01, 0.1
 # The share of rows that are at a value of a number.
 _NEAR = 0.05
 # The level of the intervals that choose the scale of all others.
@@ -195,7 +198,8 @@ def _places(
     if isinstance(column, Categorical):
         return list(column.levels), np.arange(float(len(column.levels)))
     own = encoded.numeric[:, position]
-    low, high = np.quantile(own, [0.01, 0.99])
+    beyond = np.clip(_ROWS_BEYOND / len(own), _LEAST_BEYOND, _MOST_BEYOND)
+    low, high = np.quantile(own, [beyond, 1 - beyond])
     distinct = np.unique(own[(own >= low) & (own <= high)])
     places = distinct if len(distinct) <= n_points else np.linspace(low, high, n_points)
     return [float(value) for value in column.mean + column.scale * places], places

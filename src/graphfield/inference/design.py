@@ -8,8 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import f as f_distribution
 
-# With more groups times tested functions, degrees of freedom are counted, not computed.
-_MOST_COMPUTED = 2_000
+# Where tested functions times all there are would be more, degrees of freedom follow from the sizes of groups
+# alone.
+_MOST_SHARED = 3_000
+# Sums of coefficients of which one group has more than this share are not tested: groups do not say how sure
+# they are.
+_MOST_OF_ONE = 0.4
 # A direction of a group that the regression explains but for this share says nothing of its variance.
 _LEAST_LEFT = 1e-8
 
@@ -32,6 +36,7 @@ class Design:
     # ``reading``, made larger where a group decides its own fit (CR2 of Bell and McCaffrey, 2002).
     spread: NDArray[np.float64]
     _freedoms: dict[range, float] = field(init=False, default_factory=dict, repr=False, compare=False)
+    _by_many: dict[range, NDArray] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of(cls, columns: NDArray[np.float64], starts: NDArray[np.intp] | None = None) -> Design:
@@ -76,8 +81,31 @@ class Design:
         sums = np.stack([np.add.reduceat(column[:, None] * left, starts) for column in self.spread.T])
         return np.stack([np.einsum("gp,bgp->pb", own, sums) for own in sums], axis=1)
 
+    def by_many(self, which: slice) -> NDArray[np.float64]:
+        """Sums of these coefficients that no group decides nearly alone, as columns, (r, sums)."""
+        columns = self._columns(which)
+        if columns not in self._by_many:
+            self._by_many[columns] = self._find_by_many(self.reading[:, which])
+        return self._by_many[columns]
+
+    def _find_by_many(self, reading: NDArray[np.float64]) -> NDArray[np.float64]:
+        r = reading.shape[1]
+        if self.starts is None:
+            return np.eye(r)
+        root = np.linalg.inv(np.linalg.cholesky(reading.T @ reading)).T
+        parts = np.split(reading @ root, self.starts[1:])
+        shares, sums = np.linalg.eigh(np.stack([part.T @ part for part in parts]))  # of all groups, one
+        alone = sums.transpose(0, 2, 1)[shares > _MOST_OF_ONE]
+        if not len(alone):
+            return np.eye(r)
+        left, sizes, _ = np.linalg.svd(alone.T)
+        return np.asarray(root @ left[:, np.count_nonzero(sizes > _LEAST_LEFT) :])
+
     def freedom(self, which: slice) -> float:
-        """Degrees of freedom of the estimated covariance (Pustejovsky and Tipton, 2018, for groups)."""
+        """Degrees of freedom of the estimated covariance (Pustejovsky and Tipton, 2018, for groups).
+
+        Of sums that more than one or two groups decide, where there are any.
+        """
         columns = self._columns(which)
         if columns not in self._freedoms:
             self._freedoms[columns] = self._find_freedom(which)
@@ -89,23 +117,31 @@ class Design:
     def _find_freedom(self, which: slice) -> float:
         n_units = len(self.reading) if self.starts is None else len(self.starts)
         counted = float(max(1, n_units - self.whole.shape[1]))
-        reading = self.reading[:, which]
-        r = reading.shape[1]
-        if self.starts is None or n_units * r > _MOST_COMPUTED:
+        if self.starts is None:
             return counted
-        root = np.linalg.inv(np.linalg.cholesky(reading.T @ reading)).T
-        spread = self.spread[:, which] @ root
-        own = np.add.reduceat(spread[:, :, None] * spread[:, None, :], self.starts)  # (g, r, r)
-        shared = np.add.reduceat(spread[:, :, None] * self.whole[:, None, :], self.starts)
-        together = -np.einsum("gsw,htw->ghst", shared, shared)
-        together[np.arange(n_units), np.arange(n_units)] += own
-        squares = np.einsum("ghss,ghtt->", together, together) + np.einsum("ghst,ghts->", together, together)
+        sums = self.by_many(which)
+        r = sums.shape[1]
+        if not r:
+            return 1.0
+        reading = self.reading[:, which] @ sums
+        root = sums @ np.linalg.inv(np.linalg.cholesky(reading.T @ reading)).T
+        parts = np.split(self.spread[:, which] @ root, self.starts[1:])
+        own = np.stack([part.T @ part for part in parts])  # (g, r, r)
+        squares = _squares(own, own)
+        if r * self.whole.shape[1] <= _MOST_SHARED:
+            bases = np.split(self.whole, self.starts[1:])
+            shared = np.stack([part.T @ basis for part, basis in zip(parts, bases, strict=True)])
+            squares += _squares_of_shared(shared) - 2 * _squares(own, shared @ shared.transpose(0, 2, 1))
         return float(min(counted, r * (r + 1) / squares))
 
     def p_values(self, fit: Fit, which: slice) -> NDArray[np.float64]:
-        """That all of some coefficients are zero, for each pair."""
-        r = len(self._columns(which))
-        coef, covariance = fit.coef[which].T[:, :, None], fit.covariance[:, which, which]
+        """That all of some coefficients are zero, for each pair, as far as groups can tell."""
+        sums = self.by_many(which)
+        r = sums.shape[1]
+        if not r:
+            return np.ones(fit.coef.shape[1])
+        coef = (sums.T @ fit.coef[which]).T[:, :, None]
+        covariance = sums.T @ fit.covariance[:, which, which] @ sums
         size = np.trace(covariance, axis1=1, axis2=2)[:, None, None]
         steady = covariance + 1e-12 * (size + 1e-12) * np.eye(r)  # of a constant node, nothing is left
         wald = (coef * np.linalg.solve(steady, coef)).sum(axis=(1, 2))
@@ -126,6 +162,20 @@ class Design:
         # Of groups, the whole covariance is estimated (Hotelling); with next to no freedom, it says nothing.
         second = max(freedom - size + 1, 1e-3)
         return second / (freedom * size), second
+
+
+def _squares(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+    """Sums over groups of products of traces and traces of products of matrices, (g, r, r) each."""
+    traces = np.trace(first, axis1=1, axis2=2) @ np.trace(second, axis1=1, axis2=2)
+    return float(traces + (first * second.transpose(0, 2, 1)).sum())
+
+
+def _squares_of_shared(shared: NDArray[np.float64]) -> float:
+    """The same sums over all pairs g, h of groups, of ``shared_g shared_h'`` and itself, (g, r, w)."""
+    g, r, w = shared.shape
+    lines = shared.reshape(g, r * w)
+    products = (lines.T @ lines).reshape(r, w, r, w)
+    return float(np.vdot(products, products) + (products * products.transpose(2, 1, 0, 3)).sum())
 
 
 def _orthonormal(columns: NDArray[np.float64], unit: float | None = None) -> NDArray[np.float64]:

@@ -49,9 +49,15 @@ class BlockFit:
         return self._p_values(sums, spreads, slice(None))
 
     def p_value(self, which: slice) -> float:
-        """That these coefficients are zero."""
-        spreads = [own[None, which, :, which] for own in self.covariances]
-        return float(self._p_values(self.coef[None, which], spreads, which)[0])
+        """That these coefficients are zero, as far as groups can tell."""
+        sums = self.design.by_many(which)
+        if not sums.shape[1]:
+            return 1.0
+        spreads = [
+            np.einsum("ma,mvnw,nb->avbw", sums, own[which, :, which], sums, optimize=True)[None]
+            for own in self.covariances
+        ]
+        return float(self._p_values((sums.T @ self.coef[which])[None], spreads, which)[0])
 
     def _p_values(self, sums: Array, spreads: list[Array], which: slice) -> Array:
         """That sums (sets, sums, width) are zero, given covariances (sets, sums, width, sums, width)."""
