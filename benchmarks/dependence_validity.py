@@ -81,6 +81,21 @@ def uneven_groups(rng: np.random.Generator, moving: float = 0.0, own: float = 0.
     return X, pd.DataFrame({"age": z[label]}), {"groups": label}, None
 
 
+def owners(rng: np.random.Generator, n_groups: int = 260, n_nodes: int = 6) -> Case:
+    """Owners with 1 to 100 rows and levels of their own, in one of up to twelve countries each."""
+    sizes = np.minimum(1 + rng.pareto(1.0, n_groups).astype(int), 100)
+    label = np.repeat(np.arange(n_groups), sizes)
+    country = np.array(list("abcdefghijkl"))[np.clip(rng.geometric(0.2, n_groups) - 1, 0, 11)]
+    rows = pd.Series(country[label]).value_counts()
+    few = [level for level in rows.index if rows[level] < 20 or (country == level).sum() < 2]
+    Z = pd.DataFrame({"country": np.where(np.isin(country, few), "a", country)[label]})
+    X = (
+        chain(rng, len(label), heavy=False, n_nodes=n_nodes)
+        + 0.4 * rng.normal(size=(n_groups, n_nodes))[label]
+    )
+    return X, Z.assign(altitude=rng.normal(size=len(label))), {"groups": label}, None
+
+
 def drop_out(rng: np.random.Generator, n_groups: int = 80, n_nodes: int = 5) -> Case:
     """All nodes rise over time within a subject, and who has high levels is seen less often."""
     illness = rng.normal(size=n_groups)

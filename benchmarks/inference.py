@@ -208,6 +208,7 @@ NULL: dict[str, Callable[[np.random.Generator], validity.Case]] = {
     "visits": partial(visits, own=0.0),
     "visits-own-graphs": partial(visits, own=0.15),
     "uneven-groups": validity.uneven_groups,
+    "owners": validity.owners,
     "drop-out": validity.drop_out,
     "rare-subjects": partial(validity.rare_in_groups, sizes=(2, 30), counts=(54, 6)),
     **{name: validity.NULL[name] for name in ("multiplied-wave", "multiplied-mixed", "panel")},

@@ -82,3 +82,33 @@ def test_a_category_changes_the_graph():
     model = gf.DNNCGM(max_steps=400, patience=None, random_state=0, device="cpu").fit(X, Z)
     at_a, at_b = (model.partial_correlations(pd.DataFrame({"age": [50.0], "site": [s]}))[0] for s in "AB")
     assert at_a[0, 1] - at_b[0, 1] > 0.3
+
+
+def test_what_two_values_are_called_does_not_matter():
+    """0 and 1, 1 and 0, F and M are one covariate: the same tests, to the last digit."""
+    rng = np.random.default_rng(0)
+    sex, age = (rng.uniform(size=150) < 0.4).astype(int), rng.uniform(size=150)
+    X = rng.normal(size=(150, 4))
+    X[:, 1] += np.where(sex, 0.8, -0.2) * X[:, 0]
+    written = [sex, 1 - sex, sex * 2.5 + 1, np.where(sex, "M", "F"), np.where(sex, "F", "M"), sex == 1]
+    tables = [gf.infer_edges(X, pd.DataFrame({"sex": own, "age": age})).table for own in written]
+    for table in tables[1:]:
+        pd.testing.assert_frame_equal(table, tables[0], rtol=1e-9)
+
+
+def test_a_number_of_two_values_is_a_category_that_takes_numbers():
+    """With rows enough at both; a number that is neither gets the graph of the nearer one, and is named."""
+    two = pd.DataFrame({"sex": np.repeat([0.0, 1.0], [10, 20])})
+    encoder = CovariateEncoder().fit(as_frame(two, "Z"))
+    assert encoder.columns[0].levels == ("0", "1")
+    assert encoder.columns[0].values == (0, 1)
+    for written in ([0, 1], [0.0, 1.0], ["0", "1"], ["0", "1.0"], [False, True], np.float32([0, 1])):
+        assert encoder.transform(as_frame(pd.DataFrame({"sex": written}), "Z")).codes[:, 0].tolist() == [0, 1]
+    with pytest.warns(gf.ExtrapolationWarning, match=r"0 or 1 .* 1 row has .* 0.3, which gets .* at 0"):
+        assert encoder.transform(as_frame(pd.DataFrame({"sex": [0.3]}), "Z")).codes.tolist() == [[0]]
+    with pytest.raises(gf.DataError, match="has '2', which training did not have"):
+        encoder.transform(as_frame(pd.DataFrame({"sex": ["2"]}), "Z"))
+    assert not CovariateEncoder().fit(as_frame(two[1:], "Z")).categorical, "nine rows are too few"
+    assert not CovariateEncoder(standardize=False).fit(as_frame(two, "Z")).categorical, "as the paper has it"
+    again = CovariateEncoder.from_state(Saved(json.loads(json.dumps(encoder.to_state())), "file"))
+    assert again.columns == encoder.columns

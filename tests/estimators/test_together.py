@@ -69,8 +69,9 @@ def test_members_of_an_ensemble_differ_by_their_seed():
         pytest.param({"network": "mlp"}, marks=pytest.mark.slow),
         pytest.param({"sharing": "node"}, marks=pytest.mark.slow),
         pytest.param({"network": "linear"}, marks=pytest.mark.slow),
-        {"rank": 2, "max_steps": 5},
-        pytest.param({"rank": 2}, marks=pytest.mark.slow),
+        # Of two penalties that held-out rows like as much, rounding may take either.
+        {"rank": 2, "penalty": 0.05, "max_steps": 5},
+        pytest.param({"rank": 2, "penalty": 0.05}, marks=pytest.mark.slow),
     ],
     ids=str,
 )

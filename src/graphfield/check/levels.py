@@ -58,7 +58,8 @@ def level_findings(
             Message("Leave it out, or make it the group ({group}).", group=Argument("group", name)),
         )
         return
-    alike = alike_levels(counts)
+    alike = alike_levels(counts.drop(OTHER) if pooled and OTHER in counts else counts)
+    alike |= {OTHER: OTHER} if OTHER in counts else {}  # what was pooled is no spelling of a level
     yield from _spelling(name, counts, alike)
     sizes = counts.groupby([alike[level] for level in counts.index], sort=False).sum()
     yield from _rare_levels(name, sizes.sort_values(ascending=False, kind="stable"), pooled)

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,7 @@ def _say_how_long(data: TableData) -> None:
 
 def read_roles(arguments: argparse.Namespace) -> TableData:
     """The table, split by the roles that the options give its columns."""
+    from graphfield.data.rare_levels import pool_counted
     from graphfield.data.roles import from_table
 
     if str(arguments.table) == STANDARD_INPUT:
@@ -78,20 +80,20 @@ def read_roles(arguments: argparse.Namespace) -> TableData:
             nodes=names(arguments.nodes) if arguments.nodes else None,
             group=arguments.group,
             time=arguments.time,
-            rare=arguments.rare,
             categories=names(arguments.categories or ""),
             drop=names(arguments.drop or ""),
             date_format=arguments.date_format,
             **{name: getattr(arguments, name) for name in READING},
         )
     arguments.reading = data.reading  # for messages, which name lines of the file
+    if arguments.rare is not None:
+        Z, pooled = pool_counted(data.X, data.Z, arguments.rare, getattr(arguments, "missing", None))
+        data = replace(data, Z=Z, pooled=pooled)
     return data if arguments.nodes else _with_typed_nodes(data, getattr(arguments, "node_types", None))
 
 
 def _with_typed_nodes(data: TableData, text: str | None) -> TableData:
     """Columns of which ``--node-types`` says what they are as nodes, though they are no numbers."""
-    from dataclasses import replace
-
     import pandas as pd
 
     typed = [name for name in read_kinds(text or "") if name in data.unused and name not in data.dropped]

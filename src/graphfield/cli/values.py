@@ -13,12 +13,8 @@ from graphfield.estimators.registry import find_estimator, kind_parameters, shor
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 
 if TYPE_CHECKING:
-    from graphfield.data.covariates import CovariateEncoder, Numeric
+    from graphfield.data.covariates import Categorical, CovariateEncoder, Numeric
     from graphfield.estimators.base import GraphEstimator
-
-# By which share a variance may differ from the largest there can be, by rounding.
-_LARGEST_VARIANCE = 1e-9
-_ROUNDING = 1e-6  # of a value, as a share of the range: columns may be in single precision
 
 
 def model_name(text: str) -> str:
@@ -171,6 +167,7 @@ def covariate_values(
 
     values: dict[str, Any] = {}
     numeric = {column.name: column for column in encoder.numeric}
+    two = {column.name: column for column in encoder.categorical if column.numbers}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
@@ -186,36 +183,25 @@ def covariate_values(
         values[name] = text
         if name in numeric:
             values[name] = _number(numeric[name], text, notation, option)
-            if encoder.standardize:
-                _check_two_values(numeric[name], values[name], option)
             if option == "--at":
                 warn_outside(numeric[name], values[name])
+        elif name in two:
+            values[name] = _two_numbers(two[name], text, option)
     return values
 
 
-def _check_two_values(column: Numeric, value: float, option: str) -> None:
+def _two_numbers(column: Categorical, text: str, option: str) -> str:
     """Between two values such as 0 and 1, and beyond them, there is nothing."""
-    if column.date or not _has_two_values(column):
-        return
-    if min(abs(value - column.low), abs(value - column.high)) > _ROUNDING * (column.high - column.low):
+    import pandas as pd
+
+    from graphfield.data.two_numbers import codes_of_two
+
+    found = codes_of_two(column.name, column.numbers, pd.Series([text]))
+    if found is None:
         raise DataError(
-            f"{column.name!r} has the values {column.shown(column.low)} and {column.shown(column.high)} "
-            f"only, but {option} gives {column.shown(value)}."
+            f"{column.name!r} has the values {' and '.join(column.levels)} only, but {option} gives {text}."
         ).about(column=column.name)
-
-
-def _has_two_values(column: Numeric) -> bool:
-    """Whether all training rows were at one of the two ends: no other numbers spread so much.
-
-    It cannot be told of numbers that are not standardized.
-
-    >>> from graphfield.data.covariates import Numeric
-    >>> [_has_two_values(Numeric("z", 0.5, scale, 0.0, 1.0)) for scale in (0.5, 0.4)]
-    [True, False]
-    """
-    width = column.high - column.low
-    place, spread = (column.mean - column.low) / width, column.scale / width
-    return abs(spread**2 - place * (1 - place)) < _LARGEST_VARIANCE * spread**2
+    return column.levels[int(found[0])]
 
 
 def _number(column: Numeric, text: str, notation: str | None, option: str) -> float:

@@ -21,6 +21,7 @@ from graphfield.data.nodes import row_blocks
 from graphfield.data.ranges import MAX_COVARIATE, MAX_UNSCALED, check_covariate_range
 from graphfield.data.row_store import allocate_rows
 from graphfield.data.saved_values import Saved
+from graphfield.data.two_numbers import are_two, codes_of_two, level_text
 from graphfield.exceptions import (
     DataError,
     DataWarning,
@@ -38,11 +39,6 @@ from graphfield.messages import Message
 MARGIN = 0.1
 UNKNOWN_POLICIES = ("error", "average")
 POOLED = "graphfield.pooled"  # where the attributes of a frame say which levels of each column are OTHER
-# A number that is one of two values, such as 0 and 1, is a category where both have so many rows: what it is
-# called, or which of them is the larger, must not matter.
-_LEAST_OF_TWO = 10
-# Of the width of a range: how far a number may be from that of a level by rounding.
-_ROUNDING = 1e-6
 # In a file: the least standard deviation as a share of the range (less takes 10^17 rows), and how far from
 # one the shares of levels may add up.
 _LEAST_SPREAD, _SHARES_OFF = 1e-9, 1e-6
@@ -76,8 +72,8 @@ class Categorical:
     """A categorical column enters as the index of its level; shares are the training frequencies.
 
     Levels that are ``pooled`` stand for :data:`OTHER`, which is one of the ``levels`` then. Where the column
-    was ``ordered``, the levels stand in its order, else in that of the alphabet. Levels of a column of two
-    ``numbers`` stand for these.
+    was ``ordered``, the levels stand in its order, else in that of the alphabet. Those of a number with two
+    values stand for these ``numbers``.
     """
 
     name: str
@@ -85,7 +81,13 @@ class Categorical:
     shares: tuple[float, ...]
     pooled: tuple[str, ...] = ()
     ordered: bool = False
-    numbers: tuple[float, ...] = ()
+    numbers: tuple[float, float] | tuple[()] = ()
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """Levels as a user writes them: numbers where they stand for numbers."""
+        of_levels = self.numbers if len(self.numbers) == len(self.levels) else ()
+        return tuple(int(v) if v.is_integer() else v for v in of_levels) or self.levels
 
     @property
     def indicators(self) -> NDArray[np.float64]:
@@ -171,9 +173,9 @@ class CovariateEncoder:
         bounds = float(values.min()), float(values.max())
         if bounds[0] == bounds[1]:
             return None
-        if self.standardize and not date and _are_two(values, bounds):
+        if self.standardize and not date and are_two(values, bounds):
             share = float(np.mean(values == bounds[1]))
-            return Categorical(name, tuple(map(_short, bounds)), (1 - share, share), numbers=bounds)
+            return Categorical(name, tuple(map(level_text, bounds)), (1 - share, share), numbers=bounds)
         check_covariate_range(name, *bounds, MAX_COVARIATE if self.standardize else MAX_UNSCALED)
         if not self.standardize:
             return Numeric(name, 0.0, 1.0, *bounds, date)
@@ -244,10 +246,9 @@ class CovariateEncoder:
         return (values - spec.mean) / spec.scale
 
     def _codes(self, spec: Categorical, column: pd.Series) -> NDArray[np.int64]:
-        if spec.numbers:
-            values = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(dtype=np.float64)
-            if not np.isnan(values).any():
-                return _nearest_of_two(spec, values)
+        known = codes_of_two(spec.name, spec.numbers, column) if spec.numbers else None
+        if known is not None:
+            return known
         text = as_text(column)
         index = pd.Index(spec.levels).get_indexer(pd.Index(text))
         unseen = sorted(set(text[index < 0]))
@@ -308,33 +309,6 @@ def features(encoder: CovariateEncoder, encoded: Encoded, *, all_levels: bool = 
     return values
 
 
-def _short(value: float) -> str:
-    return str(int(value)) if value.is_integer() else f"{value:.7g}"
-
-
-def _are_two(values: NDArray[np.float64], bounds: tuple[float, float]) -> bool:
-    """Whether there is nothing between the bounds, and rows enough at both."""
-    at_ends = [np.count_nonzero(values == end) for end in bounds]
-    return bool(min(at_ends) >= _LEAST_OF_TWO and sum(at_ends) == len(values))
-
-
-def _nearest_of_two(spec: Categorical, values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Codes of numbers; one that is neither has that of the nearer one, with a warning."""
-    low, high = spec.numbers
-    codes = (values - low > high - values).astype(np.int64)
-    off = np.abs(values - np.asarray(spec.numbers)[codes]) > _ROUNDING * (high - low)
-    if off.any():
-        n_off, worst = int(off.sum()), int(np.argmax(off))
-        warnings.warn(
-            f"Covariate {spec.name!r} was {low:g} or {high:g} in training; {count(n_off, 'row')} "
-            f"{agreed(n_off, 'has', 'have')} another value (for example {values[worst]:g}, which gets the "
-            f"graph at {spec.levels[codes[worst]]}).",
-            ExtrapolationWarning,
-            stacklevel=5,
-        )
-    return codes
-
-
 def _mean_and_spread(values: NDArray[np.float64]) -> tuple[float, float]:
     """Mean and standard deviation, from numbers near one: the squares of 1e-170 and 1e170 are none."""
     unit = np.ldexp(1.0, np.frexp(np.abs(values).max())[1] - 1)  # a power of two changes no digit
@@ -378,7 +352,8 @@ def _column_from(state: Saved, encoder: CovariateEncoder) -> Numeric | Categoric
     if numbers and not (len(numbers) == len(levels) == 2 and numbers[0] < numbers[1]):
         state["numbers"].refuse("none, or two in their order")
     ordered = state["ordered"].flag()
-    return Categorical(name, tuple(levels), tuple(shares), tuple(pooled), ordered, tuple(numbers))
+    two = (numbers[0], numbers[1]) if numbers else ()
+    return Categorical(name, tuple(levels), tuple(shares), tuple(pooled), ordered, two)
 
 
 def _numeric_from(state: Saved, name: str, standardize: bool) -> Numeric:

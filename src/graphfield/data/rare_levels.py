@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from graphfield.data.covariate_text import alike_levels
 from graphfield.data.covariates import OTHER, POOLED
@@ -15,8 +17,22 @@ from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.messages import Argument
 
 
-def pool_rare(Z: pd.DataFrame, rare: int | Mapping[str, int]) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+def pool_counted(
+    X: pd.DataFrame, Z: pd.DataFrame, rare: int | Mapping[str, int], missing: str | None
+) -> tuple[pd.DataFrame, dict[str, list[str]]]:
+    """Like :func:`pool_rare`, by the rows that stay where those with gaps are dropped."""
+    if missing != "drop":
+        return pool_rare(Z, rare)
+    gaps = (bad_entries(Frame(part, True)).to_numpy().any(axis=1) for part in (X, Z))
+    return pool_rare(Z, rare, ~np.any(list(gaps), axis=0))
+
+
+def pool_rare(
+    Z: pd.DataFrame, rare: int | Mapping[str, int], counted: NDArray[np.bool_] | None = None
+) -> tuple[pd.DataFrame, dict[str, list[str]]]:
     """Levels of categories with fewer than ``rare`` rows become "other"; also says which these were.
+
+    ``counted``: the rows that count, if not all do.
 
     >>> Z, pooled = pool_rare(pd.DataFrame({"site": ["A", "A", "A", "B", "C"]}), rare=2)
     >>> Z.site.tolist(), pooled
@@ -43,6 +59,9 @@ def pool_rare(Z: pd.DataFrame, rare: int | Mapping[str, int]) -> tuple[pd.DataFr
             continue
         text = pd.Series(as_text(column), index=column.index)
         counts = text[present].value_counts()
+        if counted is not None:
+            counts = text[present & counted].value_counts().reindex(counts.index, fill_value=0)
+            counts = counts.sort_values(ascending=False, kind="stable")
         # Rows of 'f' beside 'F' are not few: how they are written is to be mended, which a pool would hide.
         sizes = counts.groupby(pd.Series(alike_levels(counts))).transform("sum")
         few = sorted(str(level) for level in counts.index[sizes < rows] if level != OTHER)

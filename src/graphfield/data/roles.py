@@ -20,7 +20,7 @@ from graphfield.data.frames import Frame, as_frame, check_numeric
 from graphfield.data.identifiers import find_identifiers
 from graphfield.data.level_text import as_text
 from graphfield.data.missing import handle_missing
-from graphfield.data.rare_levels import pool_rare
+from graphfield.data.rare_levels import pool_counted
 from graphfield.data.reading import Reading, ReadOptions
 from graphfield.data.sources import Source
 from graphfield.data.tables import read_file
@@ -176,10 +176,10 @@ def from_table(
     maybe_dates = [name for name in dict.fromkeys([*z_names, *time_names]) if name not in as_categories]
     frame, dates = read_dates(frame, maybe_dates, date_format)
     Z = _with_categories(frame[z_names], as_categories)
-    Z, pooled = (Z, {}) if rare is None else pool_rare(Z, rare)
+    X = frame[x_names]
+    Z, pooled = (Z, {}) if rare is None else pool_counted(X, Z, rare, missing)
     if time_names:
         time_values(frame[time_names[0]])
-    X = frame[x_names]
     if missing is not None:
         check_numeric(Frame(X, True))
         kept_x, kept_z, rows = handle_missing(Frame(X, True), Frame(Z, True), missing)

@@ -34,7 +34,8 @@ def group_labels(groups: Any, X: Any) -> NDArray | None:
         missing = pd.isna(labels) if labels.ndim == 1 else np.zeros(1, dtype=bool)
     if missing.any():
         raise DataError(
-            "{groups} has {n} missing labels (first at {row}).",
+            "{groups} has {n} missing labels (first at {row}). Leave these rows out of the table, or give "
+            "each a label of its own.",
             groups=_GROUPS,
             n=int(missing.sum()),
             row=Row(int(np.argmax(missing))),

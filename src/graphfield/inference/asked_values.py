@@ -137,15 +137,9 @@ def _checked_sides(encoder: CovariateEncoder, sides: Sequence[Any]) -> Sequence[
     return sides
 
 
-def ask_of_values(
-    encoder: CovariateEncoder, encoded: Encoded, names: Collection[str], *, only_levels: bool = False
-) -> str:
-    """Where to ask whether values differ of those covariates that are levels or, also, two numbers."""
-    asked = {
-        column.name: ends
-        for column in encoder.columns
-        if column.name in names and (ends := _two_values(encoder, encoded, column, only_levels))
-    }
+def ask_of_values(encoder: CovariateEncoder, names: Collection[str]) -> str:
+    """Where to ask whether values differ of those covariates that are levels."""
+    asked = {column.name: _two_values(column) for column in encoder.categorical if column.name in names}
     if not asked:
         return ""
     several = {column.name for column in encoder.categorical if len(column.levels) > 2}
@@ -158,17 +152,10 @@ def ask_of_values(
     )
 
 
-def _two_values(
-    encoder: CovariateEncoder, encoded: Encoded, column: Numeric | Categorical, only_levels: bool
-) -> list[Any]:
-    """The two most common levels, or the only two numbers; nothing of other numbers."""
-    if isinstance(column, Categorical):
-        return sorted(column.by_size(column.levels, column.shares)[:2], key=column.levels.index)
-    own = encoded.numeric[:, position_of(encoder, column.name)[0]]
-    if only_levels or len(np.unique(own)) > 2:
-        return []
-    ends = (column.low, column.high)
-    return [column.shown(end) if column.date else int(end) if end == int(end) else end for end in ends]
+def _two_values(column: Categorical) -> list[Any]:
+    """The two most common levels."""
+    two = column.by_size(column.levels, column.shares)[:2]
+    return [value for level, value in zip(column.levels, column.values, strict=True) if level in two]
 
 
 def _check_inside(encoder: CovariateEncoder, side: Mapping[str, Any], place: Mapping[str, float]) -> None:

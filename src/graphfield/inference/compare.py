@@ -234,7 +234,9 @@ def _differences(
     q = q_values_of_differences(estimates, covariance, p_values, dependent=known.starts is not None)
     columns = {
         "difference": difference,
-        "low": np.maximum(difference - half, -2.0),
+        "low": np.maximum(
+            difference - half, -2.0 if len(at) == 2 else 0.0
+        ),  # of the largest less the smallest
         "high": np.minimum(difference + half, 2.0),
         "p_value": p_values,
         "q_value": q,

@@ -56,7 +56,7 @@ def summary(table: pd.DataFrame, places: list[str], estimates: Estimates | None,
         f"between {between}{f', {AS_IF}' if caveat else ''}, at a false-discovery level of {FDR:.2f}"
         f"{beside_all(table['q_value'], table.attrs['p_value'], is_doubtful=bool(caveat))}."
     )
-    by_p_values = _by_p_values_alone(table)
+    by_p_values = _by_p_values_alone(table, also="as well" if n_differ else "all the same")
     if not n_differ:
         seen = is_significant(table.attrs["p_value"])
         return (f"{told[:-1]}; the clearest is {_clearest_pair(table)}." if seen else told) + by_p_values
@@ -75,7 +75,7 @@ def summary(table: pd.DataFrame, places: list[str], estimates: Estimates | None,
     return f"{told} Strongest: {', '.join(counts)}."
 
 
-def _by_p_values_alone(table: pd.DataFrame) -> str:
+def _by_p_values_alone(table: pd.DataFrame, also: str) -> str:
     """Pairs that their q-values leave out, and those that follow from p-values alone would not."""
     more = table[(q_values(table["p_value"].to_numpy()) <= FDR) & (table["q_value"] > FDR)]
     if more.empty:
@@ -83,7 +83,7 @@ def _by_p_values_alone(table: pd.DataFrame) -> str:
     columns = (more.sort_values("p_value", kind="stable")[name] for name in ("source", "target", "p_value"))
     named = [f"{pair_name(one, other)} ({p_text(p)})" for one, other, p in zip(*columns, strict=True)]
     return (
-        f" By p-values alone (Benjamini-Hochberg) {first_few(named, _NAMED)} would count as well: q-values "
+        f" By p-values alone (Benjamini-Hochberg) {first_few(named, _NAMED)} would count {also}: q-values "
         "expect edges that come and go, and are cautious about one that is there throughout and changes its "
         "size."
     )

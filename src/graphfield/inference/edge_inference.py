@@ -311,10 +311,9 @@ class EdgeInference:
         return f"<EdgeInference of {self.schema.n_nodes} nodes>\n{self.summary()}"
 
     def values_to_ask(self, fdr: float = 0.1) -> str:
-        """A sentence on covariates of levels, or of two values, with which no pair is found to move."""
+        """A sentence on covariates of levels with which no pair is found to move."""
         unseen = [name for name in self.covariates if self.table[f"q_{_label(name)}"].min() > fdr]
-        only_levels = isinstance(self.scores, KindScores)
-        return ask_of_values(self.schema.encoder, self.encoded, unseen, only_levels=only_levels)
+        return ask_of_values(self.schema.encoder, unseen)
 
     def summary(self, fdr: float = 0.1) -> str:
         """What was found, in one paragraph."""

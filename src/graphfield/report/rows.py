@@ -30,7 +30,6 @@ class Rows:
     Z: pd.DataFrame
     n_given: int  # 0 where none were, and these are drawn from what the model remembers
     typical: dict[str, Any]  # of all that were given: median of a number, most frequent level of a category
-    two_valued: frozenset[str]  # numbers that are one of two values, such as 0 and 1, in all that were given
 
     @classmethod
     def of(cls, field: GraphField, Z: Any) -> Rows:
@@ -40,10 +39,8 @@ class Rows:
         most = int(np.clip(MAX_ENTRIES // p**2, 20, MAX_ROWS))
         kept = np.unique(np.linspace(0, len(table) - 1, min(most, len(table))).astype(int))
         n_given = 0 if drawn else len(table)
-        numbers = [c for c in field.schema.encoder.numeric if not c.date]
-        two = (c.name for c in numbers if set(table[c.name].unique()) == {c.low, c.high})
         some = table.iloc[kept].reset_index(drop=True)
-        return cls(some, n_given, typical_row(field, table), frozenset(two))
+        return cls(some, n_given, typical_row(field, table))
 
     def describe_covariates(self, field: GraphField) -> list[dict[str, Any]]:
         """What the controls and axes of the page need to know of each covariate."""
@@ -62,9 +59,6 @@ class Rows:
         if not isinstance(column, Numeric):
             ordered = column.ordered and not column.pooled  # what was pooled has no place among them
             return _levels(column.name, values, list(column.levels), start, ordered) | {"rare": rare}
-        if column.name in self.two_valued:  # there is nothing between them
-            two = [column.low, column.high]
-            return _levels(column.name, values, two, min(two, key=lambda value: abs(value - start)), True)
         low, high = (float(v) for v in np.quantile(values, [0.01, 0.99]))
         if not high > low:
             low, high = column.low, column.high
