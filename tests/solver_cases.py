@@ -64,6 +64,12 @@ def chain(n: int = 1_500, p: int = 8, seed: int = 0) -> tuple[np.ndarray, np.nda
     return X, Z
 
 
+def as_fitted(model, X: np.ndarray, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows in the order that a fit of ``model`` puts them in, which splits are drawn in."""
+    rows = model._read_rows(X, Z, None, None, None).inputs.rows
+    return X[rows], Z[rows]
+
+
 def preferred(X: np.ndarray, Z: object = None, groups: np.ndarray | None = None) -> MarginalCheck:
     """The check as a model makes it; without Z, of relations that are the same for all rows."""
     if Z is None:

@@ -16,7 +16,7 @@ from graphfield.cli import main
 from graphfield.data.marginals import MAX_KNOTS, NormalScores, normal_scores
 from graphfield.data.splits import group_labels
 from graphfield.estimators import dnncgm
-from solver_cases import chain, preferred
+from solver_cases import as_fitted, chain, preferred
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 SMALL = {**SHORT, "max_steps": 15}
@@ -103,7 +103,7 @@ def test_auto_chooses_by_the_data():
     bent = gf.DNNCGM(**SMALL).fit(np.exp(X), Z)
     assert (plain.marginals_, bent.marginals_) == ("raw", "normal")
     assert not plain.marginal_check_.prefers
-    assert bent.marginal_check_ == preferred(np.exp(X), Z)
+    assert bent.marginal_check_ == preferred(*as_fitted(bent, np.exp(X), Z))
     told = gf.DNNCGM(**NORMAL).fit(np.exp(X), Z)
     assert told.marginal_check_ is None
     np.testing.assert_array_equal(told.predict_coef(Z), bent.predict_coef(Z))

@@ -259,6 +259,36 @@ def test_text_that_was_meant_to_be_numbers(quick, data):
     quick().fit(X, Z.assign(site=np.tile(["1", "2", "3"], 40)))
 
 
+def test_a_row_of_a_part_is_named_as_in_the_whole_table():
+    """Only in the first cluster, after a row that is left out, are most levels numbers."""
+    rng = np.random.default_rng(0)
+    first = rng.random(240) < 0.5
+    code = np.where(first, rng.choice(["1", "2", "3", "x"], 240), rng.choice(["a", "b", "c", "d"], 240))
+    X, Z = rng.normal(size=(240, 4)), pd.DataFrame({"part": np.where(first, "p", "q"), "code": code})
+    X[0, 0] = np.nan
+    row = 1 + int(np.argmax(code[1:] == "x"))
+    by_part = gf.ByCluster(estimator=gf.RegGMM(), by="part", missing="drop")
+    with (
+        pytest.warns(gf.DataWarning, match="Dropped 1 of 240 rows"),
+        pytest.raises(gf.DataError, match=rf"cluster part = 'p' .* but row {row} holds 'x'"),
+    ):
+        by_part.fit(X, Z)
+
+
+def test_rows_of_the_users_own_held_out_table_are_named_as_they_came(data):
+    (X, Z), model = data, gf.RegGMM(missing="drop")
+    own, Z_own = X[:20].astype({"n2": object}), Z[:20]
+    own.loc[3, "n1"] = np.nan
+    with pytest.raises(gf.DataError, match="'n2' must hold numbers, but row 8 holds 'high'"):
+        model.fit(X, Z, X_val=own.assign(n2=own["n2"].where(own.index != 8, "high")), Z_val=Z_own)
+    far = own.assign(n2=own["n2"].where(own.index != 8, 1e40))
+    with (
+        pytest.warns(gf.DataWarning, match="Dropped 1 of 20 rows"),
+        pytest.raises(gf.DataError, match="'n2' of X_val cannot be computed with: row 8 holds"),
+    ):
+        model.fit(X, Z, X_val=far, Z_val=Z_own)
+
+
 def test_empty_text_is_missing(estimator, data):
     X, Z = data
     with pytest.raises(gf.DataError, match=r"'site' has 1 \(first at row 3\)"):

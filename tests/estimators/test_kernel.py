@@ -40,8 +40,9 @@ def test_recovers_an_edge_that_moves_and_one_that_does_not(method):
 def test_bandwidth_is_narrow_where_the_graph_moves_and_infinite_where_nothing_does():
     X, Z = moving_edge()
     assert gf.KernelCGM(random_state=0).fit(X, Z).bandwidth_ < 1
-    X = np.random.default_rng(1).normal(size=X.shape)
-    assert gf.KernelCGM(random_state=0).fit(X, Z).bandwidth_ > 2
+    idle = (np.random.default_rng(seed).normal(size=X.shape) for seed in range(10))
+    widths = [gf.KernelCGM(random_state=0).fit(own, Z).bandwidth_ for own in idle]
+    assert np.isinf(widths).sum() >= 8  # by the rule of one standard error, one in thirty is not
 
 
 @pytest.mark.parametrize(("method", "static"), [("joint", gf.GraphicalLasso), ("nodewise", gf.NodewiseLasso)])

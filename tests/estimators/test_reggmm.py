@@ -118,7 +118,8 @@ def test_held_out_errors_are_those_of_fits_without_the_fold():
     """Each fold fitted and evaluated on its rows; the path itself never sees them."""
     X, Z, _ = raw_problem()
     model = sparse_group(n_folds=3, n_penalties=6, **RAW).fit(X, Z)
-    folds = fold_labels(len(X), 3, None)
+    folds = np.empty(len(X), dtype=int)
+    folds[model._read_rows(X, Z, None, None, None).inputs.rows] = fold_labels(len(X), 3, None)
     for step in (1, len(model.cv_path_) - 1):
         penalty, error, spread = model.cv_path_.iloc[step]
         by_fold = np.empty(3)
@@ -284,9 +285,13 @@ def test_ridge_by_held_out_rows_takes_few_groups_and_rows_of_the_user():
 
 @pytest.mark.slow
 def test_ridge_by_held_out_rows_takes_nodes_of_any_kind():
-    X, _ = many_levels(300, 0.0)
-    table, Z = pd.DataFrame(X, columns=list("abcd")).assign(d=X[:, 3] > 0), np.tile([0.0, 1.0], 150)[:, None]
-    model = gf.RegGMM(ridge="cv").fit(table, Z)
-    static = gf.NodewiseLasso(center="covariates").fit(table, Z)
-    assert model.penalty_ >= 1
-    np.testing.assert_allclose(model.score(table, Z), static.score(table, Z), atol=0.02)
+    """Where nothing moves, most fits are one graph; in some, held-out rows follow noise a little."""
+    penalties, Z = [], np.tile([0.0, 1.0], 150)[:, None]
+    for seed in range(7):
+        X, _ = many_levels(300, 0.0, seed)
+        table = pd.DataFrame(X, columns=list("abcd")).assign(d=X[:, 3] > 0)
+        model = gf.RegGMM(ridge="cv").fit(table, Z)
+        static = gf.NodewiseLasso(center="covariates").fit(table, Z)
+        np.testing.assert_allclose(model.score(table, Z), static.score(table, Z), atol=0.02)
+        penalties.append(model.penalty_)
+    assert np.median(penalties) >= 1

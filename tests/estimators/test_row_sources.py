@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,20 @@ def test_an_estimator_that_holds_its_rows_gets_a_sample(table: pd.DataFrame, tmp
     for model in (gf.GraphicalLasso(marginals="skeptic"), gf.RegGMM(node_types={"a": "gaussian"})):
         with pytest.warns(gf.DataWarning, match=rf"{type(model).__name__} is fitted to 357 of 900 rows"):
             model.fit(source)
+
+
+@pytest.mark.parametrize("column", ["c", "site"])
+def test_a_row_of_a_sample_is_named_as_in_the_files(table: pd.DataFrame, tmp_path: Path, column: str) -> None:
+    """Some of the last rows are odd, the others left out."""
+    table["site"] = np.resize(["1", "2", "3"], 900)
+    table.loc[600:, column] = 1e300 if column == "c" else "south"
+    source = gf.open_table(write(table, tmp_path / "parts"), ["site"], list("abcdef"), memory="200KB")
+    with (
+        pytest.warns(gf.DataWarning, match="of 900 rows") if column == "site" else nullcontext(),
+        pytest.raises(gf.DataError, match=f"'{column}'.* row .* holds") as error,
+    ):
+        gf.ByCluster(by="site").fit(source)
+    assert error.value.parts["row"].index >= 600
 
 
 @pytest.mark.parametrize("rank", [2, None])

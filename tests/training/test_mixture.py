@@ -454,23 +454,29 @@ def test_wrong_choices_are_named(name, value):
 
 
 @pytest.mark.parametrize(
-    "after", [pytest.param(1, marks=pytest.mark.slow), 3, pytest.param(5, marks=pytest.mark.slow)]
+    "after",
+    [pytest.param("first", marks=pytest.mark.slow), "middle", pytest.param("last", marks=pytest.mark.slow)],
 )
 def test_a_killed_mixture_resumes_to_the_same_bits(tmp_path, monkeypatch, after):
+    """Killed after one of its snapshots, of which the rows decide how many there are."""
     from graphfield.training.checkpoint import StageFile
 
     X, Z = small_data(200)
     params = {**AUTO, "center": "constant"}
     whole = gf.DNNCGM(**params).fit(X, Z)
-    saved, count = StageFile.save, []
+    saved, count, deadly = StageFile.save, [], 0
 
     def save_then_die(self, snapshot):
         saved(self, snapshot)
         count.append(1)
-        if len(count) == after:
+        if len(count) == deadly:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(StageFile, "save", save_then_die)
+    gf.DNNCGM(**params).fit(X, Z, checkpoint=tmp_path / "counted")
+    assert len(count) >= 3
+    deadly = {"first": 1, "middle": len(count) // 2 + 1, "last": len(count)}[after]
+    count.clear()
     with pytest.raises(KeyboardInterrupt):
         gf.DNNCGM(**params).fit(X, Z, checkpoint=tmp_path / "c")
     monkeypatch.undo()

@@ -37,7 +37,7 @@ def check_levels(name: str, text: NDArray[np.object_], levels: NDArray, rows: ND
             "Covariate {column!r} has a different text in every row (for example {text!r}). If it "
             "identifies subjects or rows, {group} instead.",
             column=name,
-            text=text[0],
+            text=text[np.argmin(rows)],
             group=Message("pass it as groups", code="pass-groups"),
         )
 

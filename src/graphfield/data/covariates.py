@@ -140,7 +140,9 @@ class CovariateEncoder:
             raise DataError.of("Z", "has no columns. Expected at least one covariate.")
         self.names, self.named, self.n_rows = Z.names, Z.named, len(Z.values)
         pooled = Z.values.attrs.get(POOLED, {})
-        learned = {name: self._learn(name, Z.values[name], Z.rows, pooled.get(name, ())) for name in Z.names}
+        learned = {
+            name: self._learn(name, Z.values[name], Z.places, pooled.get(name, ())) for name in Z.names
+        }
         constant = [name for name, column in learned.items() if column is None]
         who, n = named("Covariate", constant), len(constant)
         if constant and n == len(Z.names):
@@ -156,14 +158,14 @@ class CovariateEncoder:
         return self
 
     def _learn(
-        self, name: str, column: pd.Series, rows: NDArray[np.intp] | None, pooled: Sequence[str]
+        self, name: str, column: pd.Series, rows: NDArray[np.intp], pooled: Sequence[str]
     ) -> Numeric | Categorical | None:
         if is_categorical(column, name):
             text = as_text(column)
             levels, counts = count_levels(column, text)
             if len(levels) == 1:
                 return None
-            check_levels(name, text, levels, np.arange(len(text)) if rows is None else rows)
+            check_levels(name, text, levels, rows)
             shares = counts / counts.sum()
             few = () if OTHER not in levels else (level for level in pooled if level not in levels)
             known = tuple(map(str, levels)), tuple(map(float, shares)), tuple(few)

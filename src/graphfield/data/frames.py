@@ -40,7 +40,7 @@ ROWS_PER_NODE = 10
 class Frame:
     """A table whose columns have names; ``named`` says whether the user gave them.
 
-    ``rows`` are positions in the user's table, for messages, where some of its rows are left out.
+    ``rows`` are positions in the user's table, for messages, where its rows are not all there in their order.
     """
 
     values: pd.DataFrame
@@ -58,17 +58,24 @@ class Frame:
         plain = len(kinds) == 1 and kinds <= {np.dtype(np.float32), np.dtype(np.float64)}
         return self.values.to_numpy() if plain else None
 
-    def take(self, rows: NDArray[np.intp]) -> Frame:
+    @property
+    def places(self) -> NDArray[np.intp]:
+        """The position of each row in the user's table."""
+        return np.arange(len(self.values)) if self.rows is None else self.rows
+
+    def take(self, rows: NDArray[np.intp] | slice) -> Frame:
         """The rows at these positions, counted anew."""
-        own = rows if self.rows is None else self.rows[rows]
-        return Frame(self.values.iloc[rows].reset_index(drop=True), self.named, own)
+        return Frame(self.values.iloc[rows].reset_index(drop=True), self.named, self.places[rows])
 
 
 def as_frame(data: Any, argument: str) -> Frame:
     """Array, list, tensor, pandas, polars or Arrow table to :class:`Frame`; masked values are missing.
 
-    Columns without names are called ``x1, x2, ...`` (argument ``X``) or ``z1, z2, ...``.
+    Columns without names are called ``x1, x2, ...`` (argument ``X``) or ``z1, z2, ...``. A frame, which one
+    estimator hands on to another, stays as it is.
     """
+    if isinstance(data, Frame):
+        return data
     if data is None:
         raise DataError.of(
             argument,
@@ -191,7 +198,7 @@ def match_columns(frame: Frame, expected: Sequence[str], named: bool, argument: 
                 argument, f"must have the columns seen in fit, but it {' and '.join(parts)}.{hint}"
             )
         same_order = frame.names == list(expected)
-        return frame if same_order else Frame(frame.values[list(expected)], named=True)
+        return frame if same_order else Frame(frame.values[list(expected)], True, frame.rows)
     if len(frame.names) != len(expected):
         raise DataError.of(
             argument,
@@ -200,7 +207,7 @@ def match_columns(frame: Frame, expected: Sequence[str], named: bool, argument: 
         )
     renamed = frame.values.copy(deep=False)
     renamed.columns = pd.Index(list(expected))
-    return Frame(renamed, named=True)
+    return Frame(renamed, True, frame.rows)
 
 
 def node_values(frame: Frame) -> NDArray[np.floating]:

@@ -228,7 +228,7 @@ def imputed(frame: Frame, bad: pd.DataFrame) -> Frame:
             filled[name] = column
         else:
             filled[name] = _filled(filled[name], rows, value)
-    return Frame(filled, frame.named)
+    return Frame(filled, frame.named, frame.rows)
 
 
 def _filled(column: pd.Series, rows: NDArray[np.bool_], value: Any) -> pd.Series:

@@ -232,7 +232,7 @@ def _refuse_text(frame: Frame, name: str, kind: str, levels: str) -> None:
             "({types}); else leave it out.",
             column=name,
             kind=f"a {kind}" if kind == "count" else kind,
-            row=Row(int(odd[0] if frame.rows is None else frame.rows[odd[0]])),
+            row=Row(int(frame.places[odd[0]])),
             value=str(column.iloc[odd[0]]),
             types=Argument("node_types", {name: "binary" if two else levels}),
         )
@@ -304,7 +304,7 @@ def _as_category(frame: Frame, name: str, levels: tuple[str, ...]) -> pd.Series:
             "Node {column!r} has a level that training did not have: {row} holds {value!r}, known are "
             "{levels}. Correct it, leave these rows out, or fit with rows that have it.",
             column=name,
-            row=Row(row if frame.rows is None else int(frame.rows[row])),
+            row=Row(int(frame.places[row])),
             value=str(text[row]),
             levels=listing(levels),
         )
@@ -321,6 +321,6 @@ def _check_counts(values: NDArray[np.float64], frame: Frame, name: str) -> None:
             "Node {column!r} is to be a count, a whole number from 0 on, but {row} holds {value:g}. Correct "
             "it, or give the node as gaussian.",
             column=name,
-            row=Row(row if frame.rows is None else int(frame.rows[row])),
+            row=Row(int(frame.places[row])),
             value=values[row],
         )

@@ -70,8 +70,18 @@ def check_nodes(X: NDArray, names: Sequence[str], rows: NDArray[np.intp], most: 
         )
 
 
-def check_reach(X: NDArray, names: Sequence[str], center: NDArray, scale: NDArray, argument: str) -> None:
-    """New node values must be numbers that one can compute with in units of the training rows."""
+def check_reach(
+    X: NDArray,
+    names: Sequence[str],
+    center: NDArray,
+    scale: NDArray,
+    argument: str,
+    rows: NDArray[np.intp] | None = None,
+) -> None:
+    """New node values must be numbers that one can compute with in units of the training rows.
+
+    ``rows`` are their positions in what the user passed, where some were left out.
+    """
     if not len(X):
         return
     with np.errstate(over="ignore"):
@@ -86,7 +96,7 @@ def check_reach(X: NDArray, names: Sequence[str], center: NDArray, scale: NDArra
             "training rows.",
             column=names[column],
             argument=Argument(argument),
-            row=Row(row),
+            row=Row(row if rows is None else int(rows[row])),
             value=X[row, column],
             center=center[column],
             scale=scale[column],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.frames import Frame, node_values
+from graphfield.data.frames import Frame, as_frame, node_values
 from graphfield.data.gaps import Gaps
 from graphfield.data.roles import TableData, from_table
 from graphfield.data.room import size_text
@@ -34,6 +34,11 @@ class SourceRows:
     Z: pd.DataFrame
     groups: pd.Series | None
     rows: NDArray[np.intp]
+
+    @property
+    def covariates(self) -> Frame:
+        """With which messages name rows of the source."""
+        return replace(as_frame(self.Z, "Z"), rows=self.rows)
 
 
 @dataclass(frozen=True, repr=False)

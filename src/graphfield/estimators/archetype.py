@@ -146,10 +146,9 @@ class ArchetypeCGM(GraphEstimator):
         if start is None:
             # Rows were dropped or filled in, and that was said, once: the network gets what is left.
             # Its groups are the user's own labels, as codes of codes would hold out other rows than we do.
-            own = inputs.Z.values if inputs.Z.named else inputs.Z.values.to_numpy()
             network = self._make_network(seed, len(inputs.node_names))
             X = node_table(inputs, slice(None))
-            self.network_ = network.fit(X, own, groups=data.groups, additive=False, **own_tables(data))
+            self.network_ = network.fit(X, inputs.Z, groups=data.groups, additive=False, **own_tables(data))
         else:
             self.network_ = _checked_start(start, inputs)
         field = self.network_.field_
@@ -309,5 +308,5 @@ def _checked_start(start: Any, inputs: Inputs) -> DNNCGM:
             "covariates (fit it with additive=False). Fit without start.",
         )
     start.field_.schema.match_nodes(node_table(inputs, slice(None)))
-    start.field_.schema.match_covariates(inputs.Z.values if inputs.Z.named else inputs.Z.values.to_numpy())
+    start.field_.schema.match_covariates(inputs.Z)
     return copy.deepcopy(start)

@@ -220,7 +220,7 @@ class Fits:
         model.set_params(**{key: common[name] for key, name in known.items() if name in common})
         if isinstance(model, StaticGraph):  # few groups cannot make five folds
             model.n_folds = min(model.n_folds, self.n_units(rows))
-        X, Z = node_table(self.data.inputs, rows), covariate_table(self.data.Z.values, rows)
+        X, Z = node_table(self.data.inputs, rows), covariate_table(self.data.Z, rows)
         groups = None if self.data.labels is None else self.data.labels[rows]
         return model.fit(X, Z, groups=groups, **part.own, **plan.options)
 

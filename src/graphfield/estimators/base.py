@@ -146,7 +146,7 @@ class GraphEstimator(NodeQuestions, RowOutputs, BaseEstimator, ABC):
     def _adopt(self, field: GraphField, data: TrainingSet) -> Self:
         """The field with the threshold that the rows support, and what the base keeps of a fit."""
         self.level_check_ = data.levels
-        self.held_out_rows_ = None if data.held_out is None else data.inputs.rows[data.held_out]
+        self.held_out_rows_ = None if data.held_out is None else data.Z.places[data.held_out]
         self.field_ = field.with_threshold(self._find_threshold(field, data))
         if field.schema.nodes_named:
             self.feature_names_in_ = np.array(field.schema.node_names, dtype=object)

@@ -44,7 +44,7 @@ def fit_parts(
         rows = np.flatnonzero(part == which)
         own = None if groups is None else groups[rows]
         new = None if part_of_own is None else np.flatnonzero(part_of_own == which)
-        X, Z = node_table(data.inputs, rows), covariate_table(data.Z.values[known], rows)
+        X, Z = node_table(data.inputs, rows), covariate_table(data.Z, rows, known)
         try:
             model.fit(X, Z, groups=own, **own_tables(data, new, known))
         except GraphfieldError as error:
@@ -101,9 +101,9 @@ def own_tables(
     """The user's own held-out rows, or some of them and of their covariates, as arguments of ``fit``."""
     if data.own is None or rows is None or len(data.own[0][rows]) == 0:
         return {}
-    values, Z = data.own[0], data.own[1].values
+    values, Z = data.own[:2]
     own = node_table(replace(data.inputs, X=values), rows)
-    return {"X_val": own, "Z_val": covariate_table(Z if covariates is None else Z[covariates], rows)}
+    return {"X_val": own, "Z_val": covariate_table(Z, rows, covariates)}
 
 
 def node_table(inputs: Inputs, rows: NDArray[np.intp] | slice) -> Any:
@@ -114,9 +114,10 @@ def node_table(inputs: Inputs, rows: NDArray[np.intp] | slice) -> Any:
     return pd.DataFrame(values, columns=inputs.node_names) if inputs.nodes_named else values
 
 
-def covariate_table(frame: pd.DataFrame, rows: NDArray[np.intp] | slice) -> pd.DataFrame:
-    """Some rows of the covariates, numbered from 0."""
-    return frame.iloc[rows].reset_index(drop=True)
+def covariate_table(Z: Frame, rows: NDArray[np.intp] | slice, covariates: list[str] | None = None) -> Frame:
+    """Some rows of the covariates, or of some of these; messages of a fit to them name the user's rows."""
+    values = Z.values if covariates is None else Z.values[covariates]
+    return Frame(values, True, Z.rows).take(rows)
 
 
 class AveragedGraph(GraphEstimator):

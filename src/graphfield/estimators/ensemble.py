@@ -216,7 +216,7 @@ def _fit_together(
     """Members that are DNNCGM, as one computation."""
     from graphfield.estimators.together import fit_together
 
-    X, Z = node_table(data.inputs, slice(None)), covariate_table(data.Z.values, slice(None))
+    X, Z = node_table(data.inputs, slice(None)), covariate_table(data.Z, slice(None))
     own = None if rows is None else [rows[which] for which in some]
     chosen = [members[which] for which in some]
     fit_together(chosen, X, Z, rows=own, groups=data.labels, **own_tables(data))
@@ -240,7 +240,7 @@ def _fit_in_turn(
             groups = own if labels is None else labels[own]
             # A level that was not drawn is no mistake; one that no row had is reported before.
             member.set_params(**dict.fromkeys(_settings(member, "unknown"), "average"))
-        X, Z = node_table(data.inputs, own), covariate_table(data.Z.values, own)
+        X, Z = node_table(data.inputs, own), covariate_table(data.Z, own)
         try:
             member.fit(X, Z, groups=groups, **own_tables(data))
         except GraphfieldError as error:

@@ -103,7 +103,7 @@ def training_inputs(
         x_frame = types.with_categories(x_frame)
     x_frame, z_frame, rows = handle_missing(x_frame, z_frame, missing)
     values = node_values(x_frame) if types is None else types.codes(x_frame)
-    check_nodes(values, x_frame.names, rows, MAX_MAGNITUDE if standardize else MAX_UNSCALED)
+    check_nodes(values, x_frame.names, z_frame.places, MAX_MAGNITUDE if standardize else MAX_UNSCALED)
     return Inputs(values, z_frame, x_frame.names, x_frame.named, rows, types)
 
 

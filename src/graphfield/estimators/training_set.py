@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import CovariateEncoder, features
 from graphfield.data.encoded import Encoded
-from graphfield.data.frames import Frame, as_frame, check_same_length, match_columns, node_values
+from graphfield.data.frames import (
+    Frame,
+    as_frame,
+    check_numeric,
+    check_same_length,
+    match_columns,
+    node_values,
+)
 from graphfield.data.group_levels import LevelCheck, levels_in_units
 from graphfield.data.marginals import SKEPTIC, NodeMap, learn_map
 from graphfield.data.missing import handle_missing
@@ -218,13 +225,13 @@ def _read_source(
     levels = None
     if not source.fits and (sampled_by is not None or (source.group is not None and subtract_levels)):
         few = source.read(missing, source.sample(seed))
-        data = read(few.X, few.Z, few.groups, subtract_levels=subtract_levels)
+        data = read(few.X, few.covariates, few.groups, subtract_levels=subtract_levels)
         if sampled_by is not None or (data.levels is not None and data.levels.prefers):
             warn_of_sample(source, len(few.rows), sampled_by or "A model without levels of groups")
             return data.at_rows(few.rows)
         levels, subtract_levels = data.levels, False
     found = source.read(missing)
-    data = read(found.X, found.Z, found.groups, subtract_levels=subtract_levels).at_rows(found.rows)
+    data = read(found.X, found.covariates, found.groups, subtract_levels=subtract_levels).at_rows(found.rows)
     data.levels = data.levels or levels
     return data
 
@@ -236,12 +243,14 @@ def _read_own_rows(inputs: Inputs, X_val: Any, Z_val: Any, missing: str) -> Held
         x_frame = inputs.types.with_categories(x_frame)
     z_frame = match_columns(as_frame(Z_val, "Z"), inputs.Z.names, inputs.Z.named, "Z")
     check_same_length(x_frame, z_frame)
+    if inputs.types is None:
+        check_numeric(x_frame)  # before rows are left out, as it names one
     x_frame, z_frame, _ = handle_missing(x_frame, z_frame, missing)
     if len(x_frame.values) == 0:
         raise DataError("X_val and Z_val have no rows.").about(argument="X_val")
     values = node_values(x_frame) if inputs.types is None else inputs.types.codes(x_frame)
     known = NodeScaler.learn(inputs.X, center=True, scale=True)
-    check_reach(values, x_frame.names, known.center, known.scale, "X_val")
+    check_reach(values, x_frame.names, known.center, known.scale, "X_val", z_frame.places)
     return values, z_frame, None
 
 

@@ -57,7 +57,7 @@ def fit_with_nodes(
         return model.fit(X, Z, groups=groups)
     inputs = training_inputs(X, Z, model.missing_policy())
     common = CommonNodes.choose(inputs, nodes, None)
-    seen = node_table(common.turn(inputs), slice(None)), covariate_table(inputs.Z.values, slice(None))
+    seen = node_table(common.turn(inputs), slice(None)), covariate_table(inputs.Z, slice(None))
     labels = group_labels(groups, X)
     model.fit(*seen, groups=None if labels is None else labels[inputs.rows])
     model.field_ = model.field_.with_scores(common.scores)

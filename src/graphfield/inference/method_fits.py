@@ -98,7 +98,7 @@ class MethodTask:
 
     def _run(self, name: str, kind: str) -> MethodFit:
         model = clone(self.models[name])
-        X, Z = node_table(self.inputs, slice(None)), covariate_table(self.inputs.Z.values, slice(None))
+        X, Z = node_table(self.inputs, slice(None)), covariate_table(self.inputs.Z, slice(None))
         before, start = count_memory(), time.perf_counter()
         model.fit(X, Z, groups=self.units.labels)
         seconds, memory = time.perf_counter() - start, peak_memory(before)
@@ -112,7 +112,7 @@ class MethodTask:
             kind,
             seconds,
             memory,
-            Fitted.of(model, Z),
+            Fitted.of(model, Z.values),
             gain,
             held_out.values,
             held_out.model,

@@ -71,7 +71,7 @@ class Task:
 
     def fit_all_rows(self) -> NDArray[np.float32]:
         """The fit that the others are compared with, as the user asked for it; what it warns of is heard."""
-        X, Z = node_table(self.inputs, slice(None)), covariate_table(self.inputs.Z.values, slice(None))
+        X, Z = node_table(self.inputs, slice(None)), covariate_table(self.inputs.Z, slice(None))
         return self.graphs_of(clone(self.estimator).fit(X, Z, groups=self.labels).field_)
 
     def fit_one(self, resample: Resample) -> Outcome:
@@ -82,7 +82,7 @@ class Task:
 
     def _fit_rows(self, resample: Resample) -> Outcome:
         rows = resample.rows(self.codes)
-        X, Z = node_table(self.inputs, rows), covariate_table(self.inputs.Z.values, rows)
+        X, Z = node_table(self.inputs, rows), covariate_table(self.inputs.Z, rows)
         groups = None if self.labels is None else self.labels[rows]
         if groups is None and resample.kind == "draw":
             groups = rows  # copies of a row must not be on both sides of a split inside the fit
@@ -96,7 +96,7 @@ class Task:
         from graphfield.estimators.together import fit_together
 
         models = [self._unfitted(resample) for resample in some]
-        X, Z = node_table(self.inputs, slice(None)), self.inputs.Z.values
+        X, Z = node_table(self.inputs, slice(None)), covariate_table(self.inputs.Z, slice(None))
         rows = [resample.rows(self.codes) for resample in some]
         try:
             with warnings.catch_warnings(action="ignore"):

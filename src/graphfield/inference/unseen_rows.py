@@ -246,7 +246,7 @@ def _fields(
         from graphfield.estimators.together import fit_together
 
         copies: list[Any] = [copy_of(model, seed) for seed in range(len(splits))]
-        X, Z = node_table(inputs, slice(None)), covariate_table(inputs.Z.values, slice(None))
+        X, Z = node_table(inputs, slice(None)), covariate_table(inputs.Z, slice(None))
         rows = [train for train, _ in splits]
         yield from (one.field_ for one in fit_together(copies, X, Z, rows=rows, groups=labels))
         return
@@ -273,7 +273,7 @@ def _field(
     own: GraphEstimator = clone(model)
     groups = None if labels is None else labels[rows]
     X = node_table(inputs, rows) if inputs.types is None else kind_table(inputs, rows)
-    return own.learn_field(X, covariate_table(inputs.Z.values, rows), groups=groups)
+    return own.learn_field(X, covariate_table(inputs.Z, rows), groups=groups)
 
 
 def _static_coefs(
