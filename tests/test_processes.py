@@ -134,6 +134,7 @@ def test_more_processes_than_rows_of_a_step_are_refused(monkeypatch):
         train(field, data, [member], config, description=None)
 
 
+@pytest.mark.slow
 def test_two_processes_find_what_one_finds(tmp_path):
     process_tasks.short(tmp_path)
     carry_out("short", tmp_path)

@@ -69,6 +69,7 @@ def test_members_of_an_ensemble_differ_by_their_seed():
         pytest.param({"network": "mlp"}, marks=pytest.mark.slow),
         pytest.param({"sharing": "node"}, marks=pytest.mark.slow),
         pytest.param({"network": "linear"}, marks=pytest.mark.slow),
+        {"rank": 2, "penalty": 0.05, "max_steps": 5},
     ],
     ids=str,
 )
@@ -77,7 +78,8 @@ def test_the_last_bits_of_the_data_do_not_matter(changes):
     assert made_of_last_bits(0, changes) <= 5e-6
 
 
-@pytest.mark.parametrize("max_steps", [5, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("max_steps", [5, 60])
 def test_the_last_bits_of_the_data_do_not_matter_to_patterns(max_steps):
     """Of three tables, in one they may decide between two penalties that held-out rows find equally good."""
     made = [made_of_last_bits(seed, {"rank": 2, "max_steps": max_steps}) for seed in range(3)]
