@@ -191,12 +191,23 @@ def visits(rng: np.random.Generator, own: float, n_groups: int = 60) -> validity
     return X, Z, {"groups": label}, None
 
 
+def answers(rng: np.random.Generator, cuts: tuple[float, ...], n: int = 1_000, p: int = 8) -> validity.Case:
+    """Independent answers on a scale with these cuts, whose means follow three covariates."""
+    z = rng.normal(size=(n, 3))
+    behind = rng.normal(size=(n, p)) + 0.2 * z @ rng.normal(size=(3, p))
+    X = (behind[None] > np.quantile(behind, cuts, axis=0)[:, None]).sum(axis=0)
+    return X.astype(float), pd.DataFrame(z, columns=list("abc")), {}, None
+
+
 NULL: dict[str, Callable[[np.random.Generator], validity.Case]] = {
     "static-300-10": partial(static, n=300, p=10, q=1, heavy=False),
     "static-800-10-q3": partial(static, n=800, p=10, q=3, heavy=False),
     "static-500-50": partial(static, n=500, p=50, q=1, heavy=False),
     "heavy-500-10": partial(static, n=500, p=10, q=2, heavy=True),
     **{f"{noise}-{n}": partial(tails, n=n, noise=noise) for noise in NOISE for n in (100, 200, 500)},
+    "answers-2": partial(answers, cuts=(0.3,)),
+    "answers-3": partial(answers, cuts=(0.1, 0.3)),
+    "answers-5": partial(answers, cuts=(0.2, 0.4, 0.6, 0.8)),
     "levels": partial(validity.levels, n=400, shares=(0.9, 0.05, 0.05), means=True, scales=True, heavy=False),
     "rare-levels": partial(
         validity.levels, n=300, shares=(0.92, 0.04, 0.04), means=True, scales=True, heavy=True

@@ -11,6 +11,7 @@ import pytest
 import graphfield as gf
 from browser import chromium
 from graphfield.cli import main
+from graphfield.cli.check import _named_kinds
 
 
 @pytest.fixture(scope="module")
@@ -187,3 +188,11 @@ def test_tests_are_not_asked_what_was_told(table, capsys):
     )
     with pytest.raises(gf.DataError, match=r"node_types={'answer': 'categorical'}"):
         gf.RegGMM(node_types={"answer": "gaussian"}).fit(X, np.arange(300.0)[:, None])
+
+
+def test_patterns_of_kinds_stand_for_columns():
+    """What is named itself is as named; what no column matches is left for the error that names it."""
+    columns = ["a1", "a2", "b", "c[1]"]
+    assert _named_kinds("a*=ordinal,a2=count", columns) == "a1=ordinal,a2=count"
+    assert _named_kinds("a2=count,a*=ordinal,c[1]=binary", columns) == "a2=count,a1=ordinal,c[1]=binary"
+    assert _named_kinds("d*=count", columns) == "d*=count"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import sys
 import warnings
 from collections.abc import Iterator
@@ -89,7 +90,19 @@ def read_roles(arguments: argparse.Namespace) -> TableData:
     if arguments.rare is not None:
         Z, pooled = pool_counted(data.X, data.Z, arguments.rare, getattr(arguments, "missing", None))
         data = replace(data, Z=Z, pooled=pooled)
+    if text := getattr(arguments, "node_types", None):
+        arguments.node_types = _named_kinds(text, [*map(str, data.X.columns), *data.unused])
     return data if arguments.nodes else _with_typed_nodes(data, getattr(arguments, "node_types", None))
+
+
+def _named_kinds(text: str, columns: list[str]) -> str:
+    """``--node-types`` with columns in place of patterns; a column that is named beside one is as named."""
+    kinds = read_kinds(text)
+    found: dict[str, str] = {}
+    for name, kind in kinds.items():
+        matching = [name] if name in columns else fnmatch.filter(columns, name)
+        found |= {column: kind for column in matching or [name] if column == name or column not in kinds}
+    return ",".join(f"{name}={kind}" for name, kind in found.items())
 
 
 def _with_typed_nodes(data: TableData, text: str | None) -> TableData:

@@ -23,6 +23,10 @@ _LEAST_SCALE = 0.1
 _NOTHING = 1e-9
 # Near copies: nodes of whose scores all others leave less than this share. Rows for each node to know that.
 _NEAR_COPY, _LEAST_ROWS = 0.1, 2
+# A node of which two rows have the same value with this probability has steps: 20 even ones.
+_STEPS = 0.05
+# Values that are nearer to each other than this share of the node's range are one, as after rounding.
+_ONE_VALUE = 1e-4
 # A column of which less than this share is taken away from every node is left alone.
 _LEAST_SHARE = 0.02
 
@@ -30,6 +34,9 @@ _LEAST_SHARE = 0.02
 @dataclass(frozen=True)
 class CleanedNodes:
     """Normal scores of ``(x_j - mu_j(z)) / s_j(z)``, or of near copies the values, standardised, (n, p).
+
+    Of nodes with steps, such as answers on a scale, normal scores of x_j less their mean and scale: ranks of
+    what a mean leaves would put rows of one step in the order of this mean, and make edges of it.
 
     ``columns``, (n, m), are functions of z, uncorrelated, with mean square one. ``mean_shares`` and
     ``scale_shares``, (m, p), say how much of what each explained of a node's mean and logarithm of the
@@ -69,24 +76,46 @@ def cleaned_nodes(X: NDArray[np.floating], functions: Directions, starts: NDArra
     >>> bool(abs(values[z > 0].std() - values[z < 0].std()) < 0.1)
     True
     """
-    columns = functions.columns
-    standard = _standardised(X)
+    columns, whole = functions.columns, _rounded(X)
+    standard, steps = _standardised(X), have_steps(whole)
+    standard[:, steps] = _standardised(normal_scores(whole[:, steps]))
     mean, mean_shares = explained(standard, functions, starts)
     standard = np.where((standard - mean).std(axis=0) > _NOTHING, standard - mean, 0.0)
     sizes = np.maximum(np.abs(standard / _scale(standard)), 1e-12)
     scale_shares = _shares(sizes / sizes.mean(axis=0) - 1, functions, starts)
-    values = _scores_or_values(standard / np.exp(_log_scale(sizes, columns, scale_shares)), starts)
+    clean = standard / np.exp(_log_scale(sizes, columns, scale_shares))
+    scores = np.where(steps, clean, normal_scores(clean))
+    values = _scores_or_values(clean, scores, starts)
     used = np.maximum(mean_shares, scale_shares).max(axis=1, initial=0) >= _LEAST_SHARE
     return CleanedNodes(values, columns[:, used], mean_shares[used], scale_shares[used])
 
 
-def _scores_or_values(clean: NDArray[np.float64], starts: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Normal scores, standardised; near copies as they are where scores leave clearly more of them.
+def have_steps(X: NDArray[np.floating]) -> NDArray[np.bool_]:
+    """Which nodes have few values, or one that is very common, (p,).
+
+    >>> have_steps(np.column_stack([np.arange(100), np.arange(100) % 3, np.maximum(np.arange(100), 30)]))
+    array([False,  True,  True])
+    """
+    counts = (np.unique(column, return_counts=True)[1] for column in X.T)
+    return np.array([np.square(own / len(X)).sum() > _STEPS + 1 / len(X) for own in counts], dtype=bool)
+
+
+def _rounded(X: NDArray[np.floating]) -> NDArray[np.float64]:
+    """In whole numbers of a ten-thousandth of each node's range."""
+    low, high = np.quantile(X, [0.05, 0.95], axis=0)
+    unit = np.where(high > low, high - low, X.std(axis=0, dtype=np.float64)) * _ONE_VALUE
+    return np.round(X / np.where(unit > 0, unit, 1.0))
+
+
+def _scores_or_values(
+    clean: NDArray[np.float64], scores: NDArray[np.float64], starts: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Scores, standardised; near copies as they are where scores leave clearly more of them.
 
     Ranks of n rows are noise of about ``d / n`` where nodes differ by d, which is small beside the nodes and
     large beside ``d^2``.
     """
-    values, scores = ((own - own.mean(axis=0)) / _scale(own) for own in (clean, normal_scores(clean)))
+    values, scores = ((own - own.mean(axis=0)) / _scale(own) for own in (clean, scores))
     if len(clean) <= _LEAST_ROWS * clean.shape[1]:
         return scores
     left, left_of_scores = (_left_by_others(own) for own in (values, scores))
