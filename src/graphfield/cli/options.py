@@ -120,8 +120,8 @@ def node_type_option(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--node-types",
         metavar="X3=KIND,...",
-        help="what nodes are (names or patterns), where these may be more than numbers: gaussian, binary, categorical, ordinal "
-        "or count (default: text and true or false are levels, numbers are numbers); without --nodes these "
+        help="what nodes (names or patterns) are, where these may be more than numbers: gaussian, binary, "
+        "categorical, ordinal or count (default: text and true or false are levels, numbers are numbers); without --nodes these "
         "columns are nodes beside those of numbers",
     )
 
