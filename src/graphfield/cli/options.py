@@ -121,8 +121,8 @@ def node_type_option(p: argparse.ArgumentParser) -> None:
         "--node-types",
         metavar="X3=KIND,...",
         help="what nodes (names or patterns) are, where these may be more than numbers: gaussian, binary, "
-        "categorical, ordinal or count (default: text and true or false are levels, numbers are numbers); without --nodes these "
-        "columns are nodes beside those of numbers",
+        "categorical, ordinal or count (default: text and true or false are levels, numbers are numbers); "
+        "without --nodes these columns are nodes beside those of numbers",
     )
 
 
