@@ -27,7 +27,8 @@ _READING = (
     "determine counts little in score, and like any other in gain, which orders the table. behind_first is "
     "by how much the error is above that of the first method of the table, in units of that of static, and "
     "behind_error its standard error: methods err on the same rows, so this is not that of their gains. "
-    "gain_one_graph is the gain of the best single graph with the means and scales of the method."
+    "gain_one_graph is the gain of the best single graph with the means and scales of the method. moves says "
+    "how a method predicts beside its own average graph, whatever others do."
 )
 _TWICE = -1.0  # a gain below which the error is more than twice that of static
 _WORSE, _FAR_OFF = "predicts worse than one graph", "more than twice the error of one graph"
