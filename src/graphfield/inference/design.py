@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import f as f_distribution
 
-# Where tested functions times all there are would be more, degrees of freedom follow from the sizes of groups
-# alone.
-_MOST_SHARED = 3_000
+# Where tested functions times all there are would be more, or multiplications, degrees of freedom follow from
+# the sizes of groups alone: they are a little smaller then.
+_MOST_SHARED, _MOST_PRODUCTS = 3_000, 10**10
+# Entries of matrices of groups that are held at a time.
+_ENTRIES = 4_000_000
 # Sums of coefficients of which one group has more than this share are not tested: groups do not say how sure
 # they are.
 _MOST_OF_ONE = 0.4
@@ -93,13 +96,16 @@ class Design:
         if self.starts is None:
             return np.eye(r)
         root = np.linalg.inv(np.linalg.cholesky(reading.T @ reading)).T
-        parts = np.split(reading @ root, self.starts[1:])
-        shares, sums = np.linalg.eigh(np.stack([part.T @ part for part in parts]))  # of all groups, one
-        alone = sums.transpose(0, 2, 1)[shares > _MOST_OF_ONE]
-        if not len(alone):
-            return np.eye(r)
-        left, sizes, _ = np.linalg.svd(alone.T)
-        return np.asarray(root @ left[:, np.count_nonzero(sizes > _LEAST_LEFT) :])
+        own = reading @ root  # of sums whose squares add up to one over all groups
+        large = np.add.reduceat(np.square(own).sum(axis=1), self.starts) > _MOST_OF_ONE
+        ends = np.append(self.starts[1:], len(own))
+        alone = [np.empty((0, r))]
+        for first, last in zip(self.starts[large], ends[large], strict=True):
+            shares, sums = np.linalg.eigh(own[first:last].T @ own[first:last])
+            alone.append(sums.T[shares > _MOST_OF_ONE])
+        left, sizes, _ = np.linalg.svd(np.concatenate(alone).T)
+        kept = np.count_nonzero(sizes > _LEAST_LEFT)
+        return np.asarray(root @ left[:, kept:]) if kept else np.eye(r)
 
     def freedom(self, which: slice) -> float:
         """Degrees of freedom of the estimated covariance (Pustejovsky and Tipton, 2018, for groups).
@@ -125,13 +131,22 @@ class Design:
             return 1.0
         reading = self.reading[:, which] @ sums
         root = sums @ np.linalg.inv(np.linalg.cholesky(reading.T @ reading)).T
-        parts = np.split(self.spread[:, which] @ root, self.starts[1:])
-        own = np.stack([part.T @ part for part in parts])  # (g, r, r)
-        squares = _squares(own, own)
-        if r * self.whole.shape[1] <= _MOST_SHARED:
-            bases = np.split(self.whole, self.starts[1:])
-            shared = np.stack([part.T @ basis for part, basis in zip(parts, bases, strict=True)])
-            squares += _squares_of_shared(shared) - 2 * _squares(own, shared @ shared.transpose(0, 2, 1))
+        spread, w = self.spread[:, which] @ root, self.whole.shape[1]
+        is_exact = r * w <= _MOST_SHARED and n_units * (r * w) ** 2 <= _MOST_PRODUCTS
+        squares, products = 0.0, np.zeros((r * w, r * w) if is_exact else (0, 0))
+        for rows, starts in _some_groups(self.starts, len(spread), r * (r + w)):
+            parts = np.split(spread[rows], starts[1:])
+            own = np.stack([part.T @ part for part in parts])  # (g, r, r)
+            squares += _squares(own, own)
+            if is_exact:
+                bases = np.split(self.whole[rows], starts[1:])
+                shared = np.stack([part.T @ basis for part, basis in zip(parts, bases, strict=True)])
+                squares -= 2 * _squares(own, shared @ shared.transpose(0, 2, 1))
+                lines = shared.reshape(len(shared), -1)
+                products += lines.T @ lines
+        if is_exact:
+            products = products.reshape(r, w, r, w)
+            squares += float((products * (products + products.transpose(2, 1, 0, 3))).sum())
         return float(min(counted, r * (r + 1) / squares))
 
     def p_values(self, fit: Fit, which: slice) -> NDArray[np.float64]:
@@ -170,12 +185,14 @@ def _squares(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     return float(traces + (first * second.transpose(0, 2, 1)).sum())
 
 
-def _squares_of_shared(shared: NDArray[np.float64]) -> float:
-    """The same sums over all pairs g, h of groups, of ``shared_g shared_h'`` and itself, (g, r, w)."""
-    g, r, w = shared.shape
-    lines = shared.reshape(g, r * w)
-    products = (lines.T @ lines).reshape(r, w, r, w)
-    return float(np.vdot(products, products) + (products * products.transpose(2, 1, 0, 3)).sum())
+def _some_groups(
+    starts: NDArray[np.intp], n_rows: int, entries: int
+) -> Iterator[tuple[slice, NDArray[np.intp]]]:
+    """Rows of some groups after the other, each of which has so many entries, and where each starts."""
+    ends, step = np.append(starts[1:], n_rows), max(1, _ENTRIES // entries)
+    for first in range(0, len(starts), step):
+        own = starts[first : first + step]
+        yield slice(own[0], ends[min(first + step, len(starts)) - 1]), own - own[0]
 
 
 def _orthonormal(columns: NDArray[np.float64], unit: float | None = None) -> NDArray[np.float64]:
