@@ -109,6 +109,8 @@ def test_a_number_of_two_values_is_a_category_that_takes_numbers():
     with pytest.raises(gf.DataError, match="has '2', which training did not have"):
         encoder.transform(as_frame(pd.DataFrame({"sex": ["2"]}), "Z"))
     assert not CovariateEncoder().fit(as_frame(two[1:], "Z")).categorical, "nine rows are too few"
+    alike = pd.DataFrame({"sex": np.repeat([1.00000001, 1.00000002], 20)})
+    assert not CovariateEncoder().fit(as_frame(alike, "Z")).categorical, "they would be called alike"
     assert not CovariateEncoder(standardize=False).fit(as_frame(two, "Z")).categorical, "as the paper has it"
     again = CovariateEncoder.from_state(Saved(json.loads(json.dumps(encoder.to_state())), "file"))
     assert again.columns == encoder.columns

@@ -18,7 +18,9 @@ _ROUNDING = 1e-6
 
 
 def are_two(values: NDArray[np.float64], bounds: tuple[float, float]) -> bool:
-    """Whether there is nothing between the bounds, and rows enough at both."""
+    """Whether there is nothing between the bounds, rows enough at both, and a name for each."""
+    if level_text(bounds[0]) == level_text(bounds[1]):
+        return False
     at_ends = [np.count_nonzero(values == end) for end in bounds]
     return bool(min(at_ends) >= LEAST_ROWS and sum(at_ends) == len(values))
 
