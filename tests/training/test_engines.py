@@ -165,6 +165,9 @@ def kernels(request, monkeypatch):
     """A torch of a later version may have lost, or changed, what has no public name."""
     has_fused_adam.cache_clear()
     if request.param == "torch without private names":
+        parameter = torch.nn.Parameter(torch.zeros(1))
+        parameter.grad = torch.ones(1)
+        torch.optim.Adam([parameter]).step()  # torch imports more of itself at its first step
 
         def changed(*_arguments):
             raise TypeError
