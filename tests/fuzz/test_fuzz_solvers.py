@@ -118,9 +118,9 @@ def test_leaves_of_trees_are_optimal_on_collinear_nodes(kind, monkeypatch):
     X[:, 8] = np.where(Z[:, 0] > 0, 3, -3) * X[:, 7] + rng.normal(size=400)
     solved, original = [], gf.GraphicalLasso._use
 
-    def spy(self, solution, values, scale):
-        solved.append((solution, values.T @ values / len(values), self.penalty_))
-        return original(self, solution, values, scale)
+    def spy(self, solution, covariance, scale):
+        solved.append((solution, covariance, self.penalty_))
+        return original(self, solution, covariance, scale)
 
     monkeypatch.setattr(gf.GraphicalLasso, "_use", spy)
     model = gf.TreeCGM(max_leaves=4, random_state=0).fit(X, Z)
