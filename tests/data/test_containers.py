@@ -71,7 +71,7 @@ def test_a_mask_over_whole_numbers_text_and_labels():
     assert whole.isna().to_numpy().tolist() == text.isna().to_numpy().tolist() == mask
     X, Z = numbers()
     groups = np.ma.array(np.arange(40) % 5, mask=np.arange(40) == 7)
-    with pytest.raises(gf.DataError, match=r"groups has 1 missing labels \(first at row 7\)"):
+    with pytest.raises(gf.DataError, match=r"groups has 1 missing label \(first at row 7\)"):
         lasso().fit(X, Z, groups=groups)
 
 

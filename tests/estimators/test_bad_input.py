@@ -317,9 +317,30 @@ def test_copies_of_a_node_have_partial_correlations_of_at_most_one(quick, data):
     assert model.edge_weights(Z).max() <= 1
 
 
+def test_rows_without_a_label_are_left_out_with_gaps(data):
+    X, Z = data
+    groups = pd.Series(np.arange(120) % 30, dtype=object)
+    groups[[3, 8]] = None
+    gaps = X.copy()
+    gaps.loc[[8, 50], "n1"] = np.nan
+    model = gf.RegGMM(missing="drop")
+    with pytest.warns(gf.DataWarning) as said:
+        found = model.fit(gaps, Z, groups=groups)
+    assert any("Dropped 1 row without the label of a group." in str(one.message) for one in said)
+    left = np.setdiff1d(np.arange(120), [3, 8, 50])
+    whole = gf.RegGMM().fit(X.iloc[left], Z.iloc[left], groups=groups[left])
+    np.testing.assert_array_equal(found.edge_weights(Z), whole.edge_weights(Z))
+    with pytest.warns(gf.DataWarning, match="Dropped"):
+        dropped = gf.infer_edges(gaps, Z, groups=groups, missing="drop")
+    same = gf.infer_edges(X.iloc[left], Z.iloc[left], groups=groups[left])
+    np.testing.assert_array_equal(dropped.table.p_value, same.table.p_value)
+    with pytest.raises(gf.DataError, match="missing label"):
+        gf.infer_edges(X, Z, groups=groups)
+
+
 def test_labels_fractions_and_rows_that_make_no_sense(fitted, data):
     X, Z = data
-    with pytest.raises(gf.DataError, match="1 missing labels"):
+    with pytest.raises(gf.DataError, match=r"1 missing label \(first at row 0\)\. Use missing='drop' to leave this row out"):
         gf.DNNCGM(max_steps=5).fit(X, Z, groups=[None, *range(119)])
     with pytest.raises(gf.ParameterError, match="leaves no rows to train on"):
         gf.DNNCGM(max_steps=5, validation_fraction=0.999).fit(X, Z)

@@ -200,7 +200,7 @@ def test_a_method_that_predicts_worse_than_one_graph_has_a_note(found, tmp_path)
     assert len(plot_methods(both)[0].get_yticklabels()) == 3
     X, Z = moving_edge()
     page = write_report(gf.RegGMM(ridge=0.1).fit(X, Z), tmp_path / "page.html", Z=Z, methods=both).read_text()
-    assert "worse clearly predicts worse than static." in both.ranking
+    assert "Worse than static, by more than two standard errors: worse (" in both.ranking
     assert "wild has more than twice the error of static, which rests on few rows." in both.ranking
     assert "No clear difference" not in both.ranking
     assert ">Behind the first</th>" in page

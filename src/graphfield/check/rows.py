@@ -41,15 +41,18 @@ _SUBJECT_NAME = re.compile(
 )
 
 
-def missing_group_findings(labels: pd.Series | None) -> Iterator[Finding]:
+def missing_group_findings(labels: pd.Series | None, missing: str) -> Iterator[Finding]:
+    """Rows without the label of a group, where these are not left out."""
     gaps = 0 if labels is None else int(labels.isna().sum())
-    if labels is not None and gaps:
+    if labels is not None and gaps and missing != "drop":
         name = str(labels.name)
         yield Finding(
             "missing-groups",
             (name,),
             f"Group {name!r} is missing in {count(gaps, 'row')}; fit refuses them.",
-            "Fill in the labels, or leave these rows out.",
+            Message(
+                "Fill in the labels, or use {drop} to leave these rows out.", drop=Argument("missing", "drop")
+            ),
         )
 
 

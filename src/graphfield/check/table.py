@@ -22,7 +22,7 @@ from graphfield.data.covariates import OTHER
 from graphfield.data.dates import date_text, is_date, to_days
 from graphfield.data.frames import Frame, as_frame, check_roles_disjoint, check_same_length
 from graphfield.data.level_text import as_text, level_order
-from graphfield.data.missing import POLICIES, bad_entries, what_is_done
+from graphfield.data.missing import POLICIES, bad_entries, dropped_unlabelled, what_is_done
 from graphfield.exceptions import DataError, check_choice, count, first_few, listing
 from graphfield.messages import move_rows
 
@@ -103,6 +103,10 @@ can tell who is connected to what.
     labels, moments = (_series(values, n_rows, what) for values, what in ((groups, "group"), (time, "time")))
     unused = pd.DataFrame(index=range(n_rows)) if rest is None else rest
     fitted = ~rows_with_gaps(bad_x, bad_z) if missing == "drop" else np.ones(n_rows, dtype=bool)
+    unlabelled = 0
+    if missing == "drop" and labels is not None:
+        unlabelled = int((fitted & labels.isna().to_numpy()).sum())
+        fitted &= labels.notna().to_numpy()
     rows_left_out = int((~fitted).sum())
     kept = np.flatnonzero(fitted) if fitted.any() else np.arange(n_rows)
     kinds = typed if isinstance(typed, Mapping) else {}
@@ -121,7 +125,7 @@ can tell who is connected to what.
         *size_findings(columns, n_rows - rows_left_out, missing == "drop"),
         *missing_findings(used, bad_x, bad_z, missing),
         *(gap_findings(x_frame, z_frame, bad_x, bad_z) if missing != "drop" else ()),
-        *missing_group_findings(labels),
+        *missing_group_findings(labels, missing),
         *_row_findings(
             _Table(x_frame, z_frame, bad_x, bad_z, labels, moments, unused), kept, typed, pooled or {}
         ),
@@ -130,6 +134,8 @@ can tell who is connected to what.
     refused = any(column.kind == "empty" for column in used)
     if missing != "error" and not refused and any(column.missing for column in used):
         changes.append(what_is_done(x_frame, z_frame, bad_x, bad_z, missing, planned=planned))
+    if unlabelled:
+        changes.append(dropped_unlabelled(unlabelled, planned=planned))
     changes += [
         *_trimmed_texts(trimmed or {}),
         *_covariate_changes(columns, z_frame.values.iloc[kept], bad_z.iloc[kept], pooled or {}),

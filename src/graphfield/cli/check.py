@@ -211,6 +211,8 @@ def check_files(arguments: argparse.Namespace, data: TableData, found: DataCheck
     files = {CHECK: json_bytes(found.to_json())}
     if not arguments.no_rows:
         known = data.X.replace([float("inf"), float("-inf")], float("nan")).notna().all(axis=1)
+        if data.groups is not None:
+            known &= data.groups.notna()
         complete = known if arguments.missing == "drop" else slice(None)
         files[FILE_NAME] = covariate_rows(data.Z[complete], arguments.seed).encode()
     return files

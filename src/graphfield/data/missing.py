@@ -121,6 +121,12 @@ def said_of_dropped(n_incomplete: int, n_rows: int, counts: str, *, planned: boo
     return _done("dropped", what, counts, planned)
 
 
+def dropped_unlabelled(n_rows: int, *, planned: bool = False) -> str:
+    """What is said of rows that belong to no group."""
+    what = f"{count(n_rows, 'row')} without the label of a group"
+    return f"{what} would be dropped." if planned else f"Dropped {what}."
+
+
 def said_of_imputed(n_cells: int, parts: list[str], *, planned: bool = False) -> str:
     where = join_messages(". ", [_first(parts), FILLED_IN.capitalize()])
     return _done("imputed", f"{n_cells:,} missing or infinite values", where, planned)

@@ -12,40 +12,52 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 from graphfield.data.containers import plain_array
 from graphfield.data.frames import check_same_order
-from graphfield.exceptions import DataError, ParameterError
+from graphfield.exceptions import DataError, ParameterError, agreed, count
 from graphfield.messages import Argument, Message, Row
 
 _GROUPS = Message("groups", code="groups")
 
 
-def group_labels(groups: Any, X: Any) -> NDArray | None:
-    """Group labels as integer codes, one per row of X."""
+def labelled_rows(groups: Any) -> NDArray[np.bool_]:
+    """Which rows have the label of a group."""
+    return np.asarray(~pd.isna(_plain_labels(groups)[0]))
+
+
+def _plain_labels(groups: Any) -> tuple[NDArray, pd.Index | None]:
+    """Labels; of a category their codes, nan where there is none, and its levels, which are few."""
+    if isinstance(groups, pd.Series) and isinstance(groups.dtype, pd.CategoricalDtype):
+        codes = groups.cat.codes.to_numpy().astype(np.float64)
+        return np.where(codes < 0, np.nan, codes), groups.cat.categories
+    return plain_array(groups, "groups").astype(object), None
+
+
+def group_labels(groups: Any, X: Any, rows: NDArray[np.intp] | None = None) -> NDArray | None:
+    """Group labels as integer codes, one per row of X, or per row of those at these positions."""
     if groups is None:
         return None
     n_samples = len(X)
     if isinstance(groups, pd.Series) and isinstance(X, pd.DataFrame):
         check_same_order(X.index, groups.index, "X and groups")
-    levels = None
-    if isinstance(groups, pd.Series) and isinstance(groups.dtype, pd.CategoricalDtype):
-        labels, levels = groups.cat.codes.to_numpy(), groups.cat.categories  # of few texts, however many rows
-        missing = labels < 0
-    else:
-        labels = plain_array(groups, "groups").astype(object)
-        missing = pd.isna(labels) if labels.ndim == 1 else np.zeros(1, dtype=bool)
-    if missing.any():
-        raise DataError(
-            "{groups} has {n} missing labels (first at {row}). Leave these rows out of the table, or give "
-            "each a label of its own.",
-            groups=_GROUPS,
-            n=int(missing.sum()),
-            row=Row(int(np.argmax(missing))),
-        )
+    labels, levels = _plain_labels(groups)
     if labels.shape != (n_samples,):
         raise DataError(
             f"groups must hold one label per row of X ({n_samples}), got shape {labels.shape}."
         ).about(argument="groups")
+    kept = np.arange(n_samples) if rows is None else rows
+    labels = labels[kept]
+    missing = pd.isna(labels)
+    if missing.any():
+        raise DataError(
+            "{groups} has {labels} (first at {row}). Use {drop} to leave {these} out, or give each a label "
+            "of its own.",
+            groups=_GROUPS,
+            labels=count(int(missing.sum()), "missing label"),
+            row=Row(int(kept[np.argmax(missing)])),
+            drop=Argument("missing", "drop"),
+            these=agreed(int(missing.sum()), "this row", "these rows"),
+        )
     if levels is not None:
-        labels = np.unique(levels.astype(str), return_inverse=True)[1][labels]
+        labels = np.unique(levels.astype(str), return_inverse=True)[1][labels.astype(np.intp)]
     codes = np.unique(labels if levels is not None else labels.astype(str), return_inverse=True)[1]
     if codes.max() == 0:
         raise DataError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -21,12 +22,13 @@ from graphfield.data.frames import (
     node_values,
 )
 from graphfield.data.level_text import is_categorical
-from graphfield.data.missing import handle_missing
+from graphfield.data.missing import dropped_unlabelled, handle_missing
 from graphfield.data.node_types import WITH_LEVELS, NodeTypes, TypedRows, node_frame, read_node_types
 from graphfield.data.ranges import MAX_MAGNITUDE, MAX_UNSCALED, check_nodes
 from graphfield.data.row_order import value_order
 from graphfield.data.row_store import take_rows
-from graphfield.exceptions import DataError, ParameterError, listing, suggestion
+from graphfield.data.splits import labelled_rows
+from graphfield.exceptions import DataError, DataWarning, ParameterError, listing, suggestion
 from graphfield.messages import Argument, Message
 
 # What may be subtracted from the nodes: a mean that moves with z, one mean each, nothing.
@@ -84,10 +86,12 @@ def training_inputs(
     *,
     standardize: bool = True,
     node_types: str | Mapping[str, str] | None = None,
+    groups: Any = None,
 ) -> Inputs:
     """Every check that `fit` makes of its data, in the order a person would want to hear of them.
 
-    Without ``node_types`` all nodes must be numbers.
+    Without ``node_types`` all nodes must be numbers. Rows without the label of one of ``groups`` are left
+    out with those that have gaps, where these are.
     """
     x_frame, z_frame = node_frame(X), as_frame(Z, "Z")
     check_same_length(x_frame, z_frame)
@@ -102,9 +106,25 @@ def training_inputs(
     if types is not None:
         x_frame = types.with_categories(x_frame)
     x_frame, z_frame, rows = handle_missing(x_frame, z_frame, missing)
+    if groups is not None and missing == "drop":
+        x_frame, z_frame, rows = _labelled(x_frame, z_frame, rows, groups)
     values = node_values(x_frame) if types is None else types.codes(x_frame)
     check_nodes(values, x_frame.names, z_frame.places, MAX_MAGNITUDE if standardize else MAX_UNSCALED)
     return Inputs(values, z_frame, x_frame.names, x_frame.named, rows, types)
+
+
+def _labelled(
+    X: Frame, Z: Frame, rows: NDArray[np.intp], groups: Any
+) -> tuple[Frame, Frame, NDArray[np.intp]]:
+    """Rows with the label of a group."""
+    known = labelled_rows(groups)
+    if known.shape != (len(rows),) and rows.max(initial=-1) >= len(known):
+        return X, Z, rows  # the number of labels is wrong, which is said where they are read
+    kept = np.flatnonzero(known[rows])
+    if len(kept) == len(rows):
+        return X, Z, rows
+    warnings.warn(dropped_unlabelled(len(rows) - len(kept)), DataWarning, stacklevel=3)
+    return X.take(kept), Z.take(kept), rows[kept]
 
 
 def one_row(z: Any, names: Sequence[str]) -> Any:

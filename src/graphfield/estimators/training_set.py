@@ -194,7 +194,7 @@ def read_training_set(
             uses_covariates=uses_covariates,
         )
         return _read_source(X, missing, subtract_levels and X_val is None, streams.root, read, sampled_by)
-    inputs = training_inputs(X, Z, missing, standardize=standardize, node_types=node_types)
+    inputs = training_inputs(X, Z, missing, standardize=standardize, node_types=node_types, groups=groups)
     if groups is None and X_val is None and inputs.X.size <= _MOST_SORTED:
         mixed = np.random.default_rng(0).permutation(len(inputs.X))  # folds may be stretches of rows
         inputs = inputs.take(inputs.value_order(by_covariates=uses_covariates)[mixed])
@@ -261,8 +261,7 @@ def without_levels(
 
     ``groups`` are the user's labels for all rows of X. Nothing is subtracted, or compared, unless ``wanted``.
     """
-    labels = group_labels(groups, X)
-    labels = None if labels is None else labels[inputs.rows]
+    labels = group_labels(groups, X, inputs.rows)
     if labels is None or not wanted:
         return inputs, labels, None
     codes = np.unique(labels, return_inverse=True)[1]

@@ -55,11 +55,10 @@ def fit_with_nodes(
         return model.set_params(marginals=nodes).fit(X, Z, groups=groups)
     if nodes == RAW:
         return model.fit(X, Z, groups=groups)
-    inputs = training_inputs(X, Z, model.missing_policy())
+    inputs = training_inputs(X, Z, model.missing_policy(), groups=groups)
     common = CommonNodes.choose(inputs, nodes, None)
     seen = node_table(common.turn(inputs), slice(None)), covariate_table(inputs.Z, slice(None))
-    labels = group_labels(groups, X)
-    model.fit(*seen, groups=None if labels is None else labels[inputs.rows])
+    model.fit(*seen, groups=group_labels(groups, X, inputs.rows))
     model.field_ = model.field_.with_scores(common.scores)
     return model
 

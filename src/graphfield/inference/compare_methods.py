@@ -107,7 +107,8 @@ def compare_methods(
     check_number("n_folds", n_folds, 1, integer=True, optional=True)
     MARGINAL.check("marginals", marginals)
     models = read_methods(methods, root_seed(random_state))
-    inputs, units = read_units(training_inputs(X, Z, missing), X, groups, time, in_order=in_order)
+    inputs = training_inputs(X, Z, missing, groups=groups)
+    inputs, units = read_units(inputs, X, groups, time, in_order=in_order)
     _check_rows(inputs, units)
     nodes = CommonNodes.choose(inputs, marginals, units.groups)
     models = {name: nodes.told(clone(model)) for name, model in models.items()}

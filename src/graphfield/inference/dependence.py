@@ -145,7 +145,7 @@ def dependence_test(
     check_number("n_permutations", n_permutations, 19, integer=True)
     check_number("degrees", degrees, 1, 10, integer=True)
     check_number("n_folds", n_folds, 2, integer=True)
-    inputs = numbers_alone(training_inputs(X, Z, missing, node_types=node_types))
+    inputs = numbers_alone(training_inputs(X, Z, missing, node_types=node_types, groups=groups))
     inputs, labels, _ = without_levels(inputs, groups, X)
     labels = None if labels is None else np.unique(labels, return_inverse=True)[1]
     times = None if time is None else times_of(time, X)[inputs.rows]

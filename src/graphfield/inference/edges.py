@@ -207,7 +207,7 @@ def read_question(
     in_order: bool | None = None,
 ) -> Question:
     """Sorted rows, nodes less the levels of groups, as many functions of z as rows allow."""
-    read = training_inputs(X, Z, missing, node_types=node_types)
+    read = training_inputs(X, Z, missing, node_types=node_types, groups=groups)
     inputs, labels, levels = without_levels(read, groups, X, wanted=subtract_levels)
     codes = None if labels is None else np.unique(labels, return_inverse=True)[1]
     times = None if time is None or codes is not None else times_of(time, X)[inputs.rows]

@@ -199,9 +199,13 @@ class MethodComparison:
     def _worse(self) -> str:
         worse = [name for name, gain in self._gains.items() if gain.is_clear_loss]
         far = [name for name, gain in self._gains.items() if _is_far_off(gain) and name not in worse]
+        by = [
+            f"{name} (by {Gain(-self._gains[name].value, self._gains[name].standard_error)})"
+            for name in worse
+        ]
         texts = (
-            f"{first_few(worse, _NAMED)} clearly {agreed(len(worse), 'predicts', 'predict')} worse than "
-            f"{STATIC}.",
+            f"Worse than {STATIC}, by more than two standard errors: "
+            f"{first_few(by, _NAMED)}.",
             f"{first_few(far, _NAMED)} {agreed(len(far), 'has', 'have')} more than twice the error of "
             f"{STATIC}, which rests on few rows.",
         )

@@ -176,7 +176,8 @@ def gain_over_one_graph(
             f"must be 'linear', got {getattr(model, 'features', None)!r}."
         ).about(argument="model")
     policy = missing or model.missing_policy()
-    inputs = training_inputs(X, Z, policy, node_types=getattr(model, "node_types", None))
+    types = getattr(model, "node_types", None)
+    inputs = training_inputs(X, Z, policy, node_types=types, groups=groups)
     wanted = getattr(model, "center", "") != "none"
     inputs, units = read_units(inputs, X, groups, time, in_order=in_order, wanted=wanted)
     start = clock.perf_counter()

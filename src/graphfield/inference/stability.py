@@ -144,10 +144,8 @@ def _checked_shares(shares: Sequence[float]) -> list[float]:
 def _read_task(model: Any, X: Any, Z: Any, groups: Any, at: Any, threshold: float | str | None) -> Task:
     estimator = given_estimator(model)
     estimator.check_parameters()
-    inputs = training_inputs(X, Z, estimator.missing_policy())
-    labels = group_labels(groups, X)
-    if labels is not None:
-        labels = np.unique(labels[inputs.rows], return_inverse=True)[1]
+    inputs = training_inputs(X, Z, estimator.missing_policy(), groups=groups)
+    labels = group_labels(groups, X, inputs.rows)
     n_units, what = (len(inputs.X), "row") if labels is None else (int(labels.max()) + 1, "group")
     if n_units < _LEAST_UNITS:
         raise DataError(
