@@ -369,7 +369,8 @@ def test_few_rows_few_groups_and_groups_that_keep_nothing_together():
     assert found(X, Z, "missing-groups", groups=labels)[0].columns == ("subject",)
     dropped = gf.check_data(X, Z, labels, missing="drop")
     assert "3 rows without the label of a group would be dropped." in dropped.changes
-    assert dropped.rows_left_out == 3 and not [one for one in dropped.warnings if one.code == "missing-groups"]
+    assert dropped.rows_left_out == 3
+    assert not [one for one in dropped.warnings if one.code == "missing-groups"]
 
 
 def test_a_node_that_groups_have_says_nothing_of_what_goes_on_within_them():

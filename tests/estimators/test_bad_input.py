@@ -340,7 +340,9 @@ def test_rows_without_a_label_are_left_out_with_gaps(data):
 
 def test_labels_fractions_and_rows_that_make_no_sense(fitted, data):
     X, Z = data
-    with pytest.raises(gf.DataError, match=r"1 missing label \(first at row 0\)\. Use missing='drop' to leave this row out"):
+    with pytest.raises(
+        gf.DataError, match=r"1 missing label \(first at row 0\)\. Use missing='drop' to leave this row out"
+    ):
         gf.DNNCGM(max_steps=5).fit(X, Z, groups=[None, *range(119)])
     with pytest.raises(gf.ParameterError, match="leaves no rows to train on"):
         gf.DNNCGM(max_steps=5, validation_fraction=0.999).fit(X, Z)

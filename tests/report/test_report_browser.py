@@ -407,6 +407,61 @@ def test_nothing_is_wider_than_the_screen(opened, width, height):
     assert browser.run("document.documentElement.scrollWidth") <= width
 
 
+def test_small_graphs_along_a_covariate_are_those_of_the_model(opened):
+    model, Z = fitted("linear"), table()[1]
+    browser = opened(model, Z)
+    captions = "[...document.querySelectorAll('.small-graph')].map((b) => b.textContent)"
+    lines = "[...document.querySelectorAll('.small-graph')].map((b) => b.querySelectorAll('line').length)"
+    said, z = browser.run(captions), browser.run("window.graphfield.state().z")
+    ages = [float(text.split(" = ")[1].split(",")[0]) for text in said]
+    assert len(ages) == 5
+    assert ages == sorted(ages)
+    graphs = model.predict_graph(pd.DataFrame({"age": ages, "site": z["site"]}))
+    assert [text.split(", ")[1] for text in said] == [
+        f"{n} {'edge' if n == 1 else 'edges'}" for n in upper(graphs).sum(axis=1)
+    ]
+    assert browser.run(lines) == upper(graphs).sum(axis=1).tolist()
+    browser.run("document.querySelectorAll('.small-graph')[4].click()")
+    assert browser.run("window.graphfield.state().z.age") == ages[4]
+    browser.run(
+        "document.getElementById('along').value = 'site';"
+        "document.getElementById('along').dispatchEvent(new Event('change'))"
+    )
+    assert [text.split(",")[0] for text in browser.run(captions)] == ["site = A", "site = B", "site = C"]
+
+
+def test_a_walk_goes_to_the_highest_value_and_can_be_stopped(opened):
+    model, Z = fitted("linear"), table()[1]
+    browser = opened(model, Z)
+    walk, z = "document.getElementById('walk')", "window.graphfield.state().z.age"
+    browser.run(f"{walk}.click(); new Promise((done) => setTimeout(done, 800))")
+    assert browser.run(f"{walk}.textContent") == "Stop"
+    browser.run(f"{walk}.click()")
+    stopped = browser.run(z)
+    browser.run("new Promise((done) => setTimeout(done, 300))")
+    assert browser.run(z) == stopped < browser.run("Number(document.querySelector('#covariates input').max)")
+    browser.run(f"{walk}.click(); new Promise((done) => setTimeout(done, 6500))")
+    assert browser.run(z) == browser.run("Number(document.querySelector('#covariates input').max)")
+    assert browser.run(f"{walk}.textContent") == "Play"
+
+
+def test_dark_is_dark_and_paper_is_white(opened):
+    browser = opened(fitted("linear"), table()[1])
+    ground = "getComputedStyle(document.documentElement).backgroundColor"
+    corner = "[...document.getElementById('heat').getContext('2d').getImageData(300, 300, 1, 1).data]"
+    edges = "document.querySelector('#net line.edge').getAttribute('stroke')"
+    light = [browser.run(one) for one in (ground, corner, edges)]
+    browser.run("document.getElementById('theme').click()")
+    dark = [browser.run(one) for one in (ground, corner, edges)]
+    assert light[0] == "rgb(255, 255, 255)"
+    assert dark[0] == "rgb(15, 19, 24)"
+    assert all(a != b for a, b in zip(light, dark, strict=True))
+    browser.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert [browser.run(one) for one in (ground, corner, edges)] == light
+    browser.run("window.dispatchEvent(new Event('afterprint'))")
+    assert [browser.run(one) for one in (ground, corner, edges)] == dark
+
+
 @pytest.mark.slow
 def test_it_prints_without_controls(opened):
     browser = opened(fitted("linear"), table()[1])

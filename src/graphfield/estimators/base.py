@@ -20,6 +20,7 @@ from graphfield.data.group_levels import LevelCheck
 from graphfield.data.row_source import RowSource
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
+from graphfield.estimators.in_notebooks import InNotebooks
 from graphfield.estimators.inputs import check_options, one_row, root_seed
 from graphfield.estimators.judged_pairs import KnownCut, KnownPairs, NewRows, find_threshold
 from graphfield.estimators.node_questions import NodeQuestions
@@ -38,7 +39,7 @@ from graphfield.solvers.marginal_choice import describe_nodes
 TableLike = Any
 
 
-class GraphEstimator(NodeQuestions, RowOutputs, BaseEstimator, ABC):
+class GraphEstimator(InNotebooks, NodeQuestions, RowOutputs, BaseEstimator, ABC):
     """Base of the estimators: what is fitted is a field of graphs, and everything else asks it.
 
     A subclass says how the field is found (:meth:`_fit`), what else it learned (:meth:`_get_learned`,

@@ -204,8 +204,7 @@ class MethodComparison:
             for name in worse
         ]
         texts = (
-            f"Worse than {STATIC}, by more than two standard errors: "
-            f"{first_few(by, _NAMED)}.",
+            f"Worse than {STATIC}, by more than two standard errors: {first_few(by, _NAMED)}.",
             f"{first_few(far, _NAMED)} {agreed(len(far), 'has', 'have')} more than twice the error of "
             f"{STATIC}, which rests on few rows.",
         )

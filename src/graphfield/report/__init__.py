@@ -3,5 +3,6 @@
 import graphfield.plots as plots
 from graphfield.plots import plot_graph, plot_graphs
 from graphfield.report.html import write_report
+from graphfield.report.notebook import explore
 
-__all__ = ["plot_graph", "plot_graphs", "plots", "write_report"]
+__all__ = ["explore", "plot_graph", "plot_graphs", "plots", "write_report"]

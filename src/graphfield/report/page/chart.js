@@ -37,10 +37,10 @@ function chartFrame(box, o) {
 function chartGround({ root, left, top, w, h, levels, low, high, sy }, o) {
   if (o.bars) {
     const most = Math.max(...o.bars, 1), wide = w / o.bars.length, gap = levels ? Math.min(12, wide / 3) : 0.5;
-    o.bars.forEach((n, i) => root.append(svg("rect", { x: left + i * wide + (levels ? gap / 2 : 0), y: top + h - (22 * n) / most, width: Math.max(0.5, wide - gap), height: (22 * n) / most, fill: "#dfe4ea" })));
+    o.bars.forEach((n, i) => root.append(svg("rect", { x: left + i * wide + (levels ? gap / 2 : 0), y: top + h - (22 * n) / most, width: Math.max(0.5, wide - gap), height: (22 * n) / most, fill: tones.bars })));
   }
   if (o.cut > 0)
-    root.append(svg("rect", { x: left, width: w, y: sy(Math.min(high, o.cut)), height: Math.max(0, sy(Math.max(low, -o.cut)) - sy(Math.min(high, o.cut))), fill: "#8c959f", "fill-opacity": 0.1 }));
+    root.append(svg("rect", { x: left, width: w, y: sy(Math.min(high, o.cut)), height: Math.max(0, sy(Math.max(low, -o.cut)) - sy(Math.min(high, o.cut))), fill: tones.axis, "fill-opacity": 0.1 }));
 }
 
 function chartAxes(f, o) {
@@ -79,8 +79,8 @@ function chartMarks({ root, top, w, h, levels, sx, sy }, o) {
     root.append(svg("line", { class: "axis", x1: sx(x), x2: sx(x), y1: top, y2: top + h, "stroke-dasharray": "2 3" }));
     root.append(svg("text", { x: sx(x) + 3, y: top + 9 + 12 * line }, text));
   }
-  (o.dots || []).forEach(([x, y, shift]) => root.append(svg("circle", { cx: sx(x) + (shift || 0) * (levels ? w / levels.length : 0), cy: sy(y), r: 2, fill: "#0b5cad", "fill-opacity": 0.28 })));
-  if (o.at !== undefined) root.append(svg("line", { x1: sx(o.at), x2: sx(o.at), y1: top, y2: top + h, stroke: "#1b1f24", "stroke-dasharray": "2 3" }));
+  (o.dots || []).forEach(([x, y, shift]) => root.append(svg("circle", { cx: sx(x) + (shift || 0) * (levels ? w / levels.length : 0), cy: sy(y), r: 2, fill: tones.accent, "fill-opacity": 0.28 })));
+  if (o.at !== undefined) root.append(svg("line", { x1: sx(o.at), x2: sx(o.at), y1: top, y2: top + h, stroke: tones.ink, "stroke-dasharray": "2 3" }));
 }
 
 const joined = (points) => points.map((q) => q.map((v) => v.toFixed(1)).join(",")).join(" ");
@@ -99,7 +99,7 @@ function levelLine({ root, w, levels, sx, sy }, whole, n, o) {
       root.append(svg("line", { class: "interval", x1: sx(q[0]) + aside, x2: sx(q[0]) + aside, y1: sy(q[at]), y2: sy(q[at + 1]), stroke: line.colour, "stroke-width": wide }));
   points.forEach(([x, y], i) => {
     const there = !line.edges || line.edges[i];
-    root.append(svg("circle", { cx: x, cy: y, r: there ? 4.5 : 3.5, fill: there ? line.colour : "#fff", stroke: line.colour }));
+    root.append(svg("circle", { cx: x, cy: y, r: there ? 4.5 : 3.5, fill: there ? line.colour : tones.paper, stroke: line.colour }));
   });
   if (o.x.ordered) stroked(root, line, points, 1, 0.5);
   return points.at(-1);

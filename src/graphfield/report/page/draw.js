@@ -50,31 +50,46 @@ function rate(value) {
   return value < 0.001 ? "< 0.001" : short === "0.100" && value > 0.1 ? value.toPrecision(6) : short;
 }
 
-// Blue for negative, white for zero, red for positive.
-const STOPS = [[-1, [5, 60, 120]], [-0.66, [33, 102, 172]], [-0.33, [103, 169, 207]], [-0.08, [209, 229, 240]], [0, [255, 255, 255]],
-  [0.08, [253, 224, 210]], [0.33, [239, 138, 98]], [0.66, [178, 24, 43]], [1, [120, 0, 30]]];
-const SHADES = Array.from({ length: 513 }, (_, i) => {
+// Blue for negative, red for positive, the paper for zero: the stronger, the further from the paper.
+const STOPS = {
+  light: [[-1, [5, 60, 120]], [-0.66, [33, 102, 172]], [-0.33, [103, 169, 207]], [-0.08, [209, 229, 240]], [0, [255, 255, 255]],
+    [0.08, [253, 224, 210]], [0.33, [239, 138, 98]], [0.66, [178, 24, 43]], [1, [120, 0, 30]]],
+  dark: [[-1, [190, 220, 255]], [-0.66, [100, 165, 240]], [-0.33, [45, 100, 170]], [-0.08, [20, 42, 68]], [0, [15, 19, 24]],
+    [0.08, [66, 26, 30]], [0.33, [160, 45, 50]], [0.66, [240, 105, 95]], [1, [255, 190, 180]]],
+};
+const SHADES = Object.fromEntries(Object.entries(STOPS).map(([name, stops]) => [name, Array.from({ length: 513 }, (_, i) => {
   const t = (i - 256) / 256;
   let s = 0;
-  while (s < STOPS.length - 2 && t > STOPS[s + 1][0]) s++;
-  const [a, from] = STOPS[s], [b, to] = STOPS[s + 1], share = (t - a) / (b - a);
+  while (s < stops.length - 2 && t > stops[s + 1][0]) s++;
+  const [a, from] = stops[s], [b, to] = stops[s + 1], share = (t - a) / (b - a);
   return from.map((v, c) => Math.round(v + share * (to[c] - v)));
-});
+})]));
+
+// Colours are those of the style sheet, which has two sets of them.
+const tones = { name: "light" };
+
+function setTheme(name) {
+  document.documentElement.dataset.theme = name;
+  const style = getComputedStyle(document.documentElement);
+  for (const tone of ["ink", "paper", "plus", "minus", "mark", "axis", "bars", "accent", "neutral", "self"]) tones[tone] = style.getPropertyValue(`--${tone}`).trim();
+  tones.name = name;
+}
+
+const blank = () => (tones.name === "dark" ? "black" : "white");
+const channels = (hex) => (hex.length === 4 ? [1, 2, 3].map((i) => 17 * parseInt(hex[i], 16)) : [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)));
 
 function shade(value, limit) {
   const t = Math.max(-1, Math.min(1, value / limit));
-  return SHADES[Math.round(256 + 256 * t)];
+  return SHADES[tones.name][Math.round(256 + 256 * t)];
 }
 
-// Of edges that have no sign: white for zero, dark grey for the strongest.
-const NEUTRAL = "#57606a";
-
+// Of edges that have no sign: paper for zero, grey for the strongest.
 function neutralShade(value, limit) {
-  const t = Math.min(1, Math.abs(value) / limit);
-  return [255, 255, 255].map((white, c) => Math.round(white + t * ([61, 68, 77][c] - white)));
+  const t = Math.min(1, Math.abs(value) / limit), to = channels(tones.neutral);
+  return channels(tones.paper).map((from, c) => Math.round(from + t * (to[c] - from)));
 }
 
-const LINES = ["#0072B2", "#D55E00", "#009E73", "#9B4F96", "#000000", "#B8860B"];
+const LINES = ["#0072B2", "#D55E00", "#009E73", "#9B4F96", "#6E7781", "#B8860B"];
 const DASHES = ["", "7 4", "2 3", "9 3 2 3", "12 4", "4 2"];
 const GROUPS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#8C6BB1", "#666666", "#A6761D", "#1B9E77", "#E7298A"];
 

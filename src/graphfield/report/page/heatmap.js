@@ -29,15 +29,16 @@ class Heatmap {
   draw() {
     if (!this.size) this.layout();
     const { page, step, margin } = this, p = page.p, order = page.order(), context = this.image.getContext("2d");
+    const own = channels(tones.self), none = channels(tones.paper);
     const data = context.createImageData(p, p), values = page.shown.values, visible = page.shown.visible;
     for (let a = 0; a < p; a++)
       for (let b = 0; b < p; b++) {
         const at = 4 * (a * p + b);
-        let colour = [232, 235, 238];
+        let colour = own;
         if (a !== b) {
           const pair = page.field.pair(order[a], order[b]);
           const neutral = page.signless(pair) && page.shown.view !== "difference";
-          colour = visible[pair] ? (neutral ? neutralShade : shade)(values[pair], page.shown.limit) : [255, 255, 255];
+          colour = visible[pair] ? (neutral ? neutralShade : shade)(values[pair], page.shown.limit) : none;
         }
         data.data[at] = colour[0]; data.data[at + 1] = colour[1]; data.data[at + 2] = colour[2]; data.data[at + 3] = 255;
       }
@@ -47,18 +48,18 @@ class Heatmap {
     c.clearRect(0, 0, this.size, this.size);
     c.imageSmoothingEnabled = false;
     c.drawImage(this.image, margin, margin, step * p, step * p);
-    c.strokeStyle = "#8c959f";
+    c.strokeStyle = tones.axis;
     c.lineWidth = 1;
     c.strokeRect(margin, margin, step * p, step * p);
     if (this.labelled) this.labels(c, order);
     if (page.groups) this.blocks(c, order);
-    for (const pair of page.drawn()) this.outline(c, order, page.field.first[pair], page.field.second[pair], "#1b1f24", 1.5);
-    if (this.cell) this.outline(c, order, order[this.cell[0]], order[this.cell[1]], "#e8a317", 3, true);
+    for (const pair of page.drawn()) this.outline(c, order, page.field.first[pair], page.field.second[pair], tones.ink, 1.5);
+    if (this.cell) this.outline(c, order, order[this.cell[0]], order[this.cell[1]], tones.mark, 3, true);
   }
 
   labels(c, order) {
     const { page, step, margin } = this, font = Math.min(11.5, step);
-    c.fillStyle = "#1b1f24";
+    c.fillStyle = tones.ink;
     c.font = `${font}px system-ui, sans-serif`;
     c.textBaseline = "middle";
     order.forEach((node, i) => {
@@ -85,7 +86,7 @@ class Heatmap {
       }
       if (i && page.groups[order[i]] !== page.groups[order[i - 1]]) {
         const at = margin + i * step;
-        c.strokeStyle = "rgba(27,31,36,.45)";
+        c.strokeStyle = tones.axis;
         c.beginPath(); c.moveTo(margin, at); c.lineTo(end, at); c.moveTo(at, margin); c.lineTo(at, end); c.stroke();
       }
     }

@@ -30,7 +30,9 @@ class Page {
     byId("explorer").classList.toggle("many", this.p > MANY);
     this.heatmap = new Heatmap(this);
     this.network = new Network(this);
+    this.multiples = new Multiples(this);
     this.table = new EdgeTable(this);
+    this.theme();
     this.evaluate();
     this.show(true);
     this.connectivity();
@@ -43,6 +45,24 @@ class Page {
       width = window.innerWidth;
       this.resized();
     });
+  }
+
+  // Dark where the system is, or where the button says so; paper is white.
+  theme() {
+    const button = byId("theme"), dark = window.matchMedia("(prefers-color-scheme: dark)");
+    const put = (name) => {
+      if (name === tones.name) return;
+      setTheme(name);
+      button.textContent = name === "dark" ? "Light" : "Dark";
+      this.resized();
+    };
+    button.hidden = false;
+    button.textContent = tones.name === "dark" ? "Light" : "Dark";
+    button.addEventListener("click", () => put(tones.name === "dark" ? "light" : "dark"));
+    dark.addEventListener("change", () => put(dark.matches ? "dark" : "light"));
+    let before = tones.name;
+    window.addEventListener("beforeprint", () => { before = tones.name; put("light"); });
+    window.addEventListener("afterprint", () => put(before));
   }
 
   resized() {
@@ -93,7 +113,7 @@ class Page {
     this.network.draw();
     this.describe();
     clearTimeout(this.later);
-    const rest = () => { this.network.settle(); this.table.draw(); this.curves(); byId("announce").textContent = byId("state").textContent; };
+    const rest = () => { this.network.settle(); this.multiples.draw(); this.table.draw(); this.curves(); byId("announce").textContent = byId("state").textContent; };
     if (atOnce) rest();
     else this.later = setTimeout(rest, 150);
   }
@@ -275,7 +295,7 @@ class Page {
     covariates.forEach((c, n) => {
       const x = rows[c.name], level = c.kind === "category";
       const dots = values.map((v, i) => [level ? x[i] : Math.max(c.low, Math.min(c.high, x[i])), v, level ? (((i * 0.618) % 1) - 0.5) * 0.5 : 0]);
-      boxes[n].replaceChildren(chart(boxes[n], { title: c.name, share, x: c, y: [0, 1.06 * high], dots, lines: [{ points: level ? levelMeans(x, values, c.levels) : bandMeans(x, values, c), colour: "#b2182b" }], says: `${name} against ${c.name}` }));
+      boxes[n].replaceChildren(chart(boxes[n], { title: c.name, share, x: c, y: [0, 1.06 * high], dots, lines: [{ points: level ? levelMeans(x, values, c.levels) : bandMeans(x, values, c), colour: tones.plus }], says: `${name} against ${c.name}` }));
     });
   }
 
@@ -290,19 +310,19 @@ class Page {
   }
 
   legend() {
-    const { limit, view } = this.shown, weak = byId("weak").checked, key = `${limit} ${view} ${weak}`;
+    const { limit, view } = this.shown, weak = byId("weak").checked, key = `${limit} ${view} ${weak} ${tones.name}`;
     if (this.keyed === key) return;
     this.keyed = key;
     const digits = limit < 0.1 ? 2 : 1, what = view === "difference" ? "difference of partial correlations" : "partial correlation";
-    const width = 220, bar = svg("svg", { width, height: 30, role: "img", "aria-label": `Colours of a ${what}: from blue, minus ${limit}, over white, zero, to red, plus ${limit}` });
+    const width = 220, bar = svg("svg", { width, height: 30, role: "img", "aria-label": `Colours of a ${what}: from blue, minus ${limit}, over ${blank()}, zero, to red, plus ${limit}` });
     for (let i = 0; i < 55; i++) bar.append(svg("rect", { x: 4 * i, y: 0, width: 4.2, height: 12, fill: `rgb(${shade(i / 27 - 1, 1)})` }));
     bar.append(svg("text", { x: 0, y: 26 }, `\u2264 ${signed(-limit, digits)}`), svg("text", { x: width / 2, y: 26, "text-anchor": "middle" }, "0"), svg("text", { x: width, y: 26, "text-anchor": "end" }, `\u2265 ${signed(limit, digits)}`));
     const sample = (colour, dash, text) => el("span", { class: "group-key" }, svg("svg", { width: 40, height: 10, "aria-hidden": "true" }, svg("line", { x1: 0, x2: 40, y1: 5, y2: 5, stroke: colour, "stroke-width": 3, "stroke-dasharray": dash })), text);
-    const parts = [sample("#b2182b", "none", "positive"), sample("#2166ac", "6 4", "negative")], neutral = this.data.signless?.some(Boolean) && view !== "difference";
-    if (neutral) parts.push(sample(NEUTRAL, "none", "no sign (a node has levels without an order)"));
+    const parts = [sample(tones.plus, "none", "positive"), sample(tones.minus, "6 4", "negative")], neutral = this.data.signless?.some(Boolean) && view !== "difference";
+    if (neutral) parts.push(sample(tones.neutral, "none", "no sign (a node has levels without an order)"));
     parts.push(el("span", {}, "wider: stronger"));
     const square = (colour, text) => el("span", { class: "group-key" }, el("i", { style: `background:${colour};border-radius:0` }), text);
-    byId("heat-legend").replaceChildren(el("div", {}, el("div", {}, what), bar), square("#fff", weak ? "white: zero" : `white: no edge${view === "difference" ? " in either graph" : ""}`), square("rgb(232,235,238)", "pale grey: a node and itself"), ...(neutral ? [square(NEUTRAL, "dark grey: no sign")] : []));
+    byId("heat-legend").replaceChildren(el("div", {}, el("div", {}, what), bar), square(tones.paper, weak ? `${blank()}: zero` : `${blank()}: no edge${view === "difference" ? " in either graph" : ""}`), square(tones.self, "grey: a node and itself"), ...(neutral ? [square(tones.neutral, "shades of grey: no sign")] : []));
     this.groupNames.forEach((name, i) => parts.push(el("span", { class: "group-key" }, el("i", { style: `background:${GROUPS[i % GROUPS.length]}` }), name)));
     byId("legend").replaceChildren(...parts);
   }
@@ -346,6 +366,7 @@ function levelMeans(x, values, levels) {
   });
 }
 
+setTheme(window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 const page = new Page(JSON.parse(byId("page-data").textContent), decodeBytes(byId("page-arrays").textContent));
 byId("page-arrays").textContent = "";
 

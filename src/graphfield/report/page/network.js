@@ -67,6 +67,7 @@ class Network {
     this.y = new Float64Array(page.p);
     this.root.style.setProperty("--label", `${plan.font}px`);
     if (!(page.groups && this.circle(core, plan, width))) this.spring(core, edges, plan, width);
+    [this.width, this.height] = [width, plan.height];
     this.aside(width, plan.height);
     this.nodes.forEach(({ group, shape }, i) => {
       group.setAttribute("transform", `translate(${this.x[i].toFixed(1)} ${this.y[i].toFixed(1)})`);
@@ -154,7 +155,7 @@ class Network {
       }
       const value = values[pair], size = Math.min(1, Math.abs(value) / page.shown.limit);
       const near = this.lit === null || page.field.first[pair] === this.lit || page.field.second[pair] === this.lit;
-      set(line, "stroke", page.signless(pair) && page.shown.view !== "difference" ? NEUTRAL : value > 0 ? "#b2182b" : "#2166ac");
+      set(line, "stroke", page.signless(pair) && page.shown.view !== "difference" ? tones.neutral : value > 0 ? tones.plus : tones.minus);
       set(line, "stroke-width", (0.6 + widest * size).toFixed(1));
       set(line, "stroke-opacity", near ? Math.min(1, 0.2 + crowd + 0.6 * size).toFixed(2) : "0.06");
       set(line, "stroke-dasharray", value < 0 ? `${(4 + 3 * size).toFixed(0)} ${(3 + 2 * size).toFixed(0)}` : "none");
