@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +39,7 @@ class PageInCell:
         return f"PageInCell({len(self.html):,} characters, which a notebook shows)"
 
     def _repr_html_(self) -> str:
-        style = f"width: 100%; height: {self.height}px; border: 1px solid #8884; border-radius: 4px"
-        return (
-            f'<iframe title="graphfield" style="{style}" srcdoc="{escape(self.html, quote=True)}"></iframe>'
-        )
+        return render("graphfield.report", "cell", page=self.html, height=self.height)
 
 
 def explore(model: FieldLike, Z: Any = None, *, height: int = 900, **parts: Any) -> PageInCell:
