@@ -86,9 +86,9 @@ def test_finds_edges_and_what_moves_them(found: gf.EdgeInference) -> None:
 def test_what_moves_is_an_edge() -> None:
     """An edge that changes its sign moves more clearly than it is there; it is in both lists or in none."""
     p_value, p_varies = np.array([0.2, 1e-6, 0.5]), np.array([1e-4, 0.6, 0.9])
-    tests = EdgeTests(
-        np.zeros(3), np.ones(3), p_value, p_varies, {"age": p_varies, "site": np.full(3, np.nan)}
-    )
+    of_covariate = {"age": p_varies, "site": np.full(3, np.nan)}
+    tests = EdgeTests(np.zeros(3), np.ones(3), p_value, (p_value,), p_varies, of_covariate)
+    np.testing.assert_allclose(tests.p_value, p_value)
     table = edge_table(["a", "b", "c"], tests)
     assert (table[["q_varies", "q_age"]].ge(table.q_value, axis=0)).all(axis=None)
     assert table.q_varies[0] == table.q_value[0] > 0.1
@@ -109,9 +109,11 @@ def test_presence_keeps_its_level() -> None:
     """However many functions there are, with or without bends and products."""
     noise = np.square(np.random.default_rng(0).normal(size=(12, 40_000)))
     for ends in ((2, 2, 2), (2, 4, 4), (4, 9, 12)):
-        there, varies = presence_and_movement(
+        average, together, varies = presence_and_movement(
             lambda which: chi2.sf(noise[which].sum(axis=0), len(noise[which])), ends
         )
+        nothing = np.zeros(len(average))
+        there = EdgeTests(nothing, nothing, average, (together, varies), varies, {}).p_value
         for level in (0.01, 0.05):
             assert 0.85 * level < (there <= level).mean() < 1.15 * level
         clear = varies < 1e-3
@@ -484,7 +486,10 @@ def test_groups_of_one_row_are_rows() -> None:
 
 
 def test_where_regressions_may_or_may_not_move_an_edge_must_be_clear_either_way() -> None:
-    """An edge that moves a little, of which 200 rows cannot say much: p-values are the larger of both."""
+    """An edge that moves a little, of which 200 rows cannot say much: p-values of movement are the larger.
+
+    Whether there is an edge on average is not in doubt: it is what it is where regressions may move.
+    """
     doubted = 0
     for seed in (1, 2, 4):
         question = read_question(*moving_chain(seed, 200), None, "error")
@@ -499,7 +504,8 @@ def test_where_regressions_may_or_may_not_move_an_edge_must_be_clear_either_way(
             for own in (scores, replace(scores, if_still=None), scores.if_still)
         )
         np.testing.assert_array_equal(both.p_varies, np.maximum(moving.p_varies, still.p_varies))
-        np.testing.assert_array_equal(both.p_value, np.maximum(moving.p_value, still.p_value))
+        np.testing.assert_array_equal(both.p_average, moving.p_average)
+        assert (both.p_value >= moving.p_value - 1e-12).all()
         assert (moving.p_varies != still.p_varies).any()
     assert doubted
 
@@ -1017,7 +1023,10 @@ def test_edges_of_nodes_that_are_constant_at_a_level_are_not_tested() -> None:
     with pytest.warns(gf.DataWarning, match="not tested"):
         found = gf.infer_edges(X, pd.DataFrame({"works": works, "age": age}))
     of_these = found.table.source.isin(["hours", "pay"]) | found.table.target.isin(["hours", "pay"])
-    assert (found.table.loc[of_these, ["p_value", "p_varies", "p_works", "p_age"]] == 1).all(axis=None)
+    tested = ["p_value", "q_value", "p_varies", "q_varies", "p_works", "p_age"]
+    assert found.table.loc[of_these, tested].isna().all(axis=None)
+    assert found.table.loc[~of_these, tested].notna().all(axis=None)
+    assert not found.predict_graph(pd.DataFrame({"works": ["yes"], "age": [40.0]}))[0, 0].any()
     assert set(map(tuple, found.edges()[["source", "target"]].to_numpy())) == {("school", "iq")}
     assert "Edges of 'hours', 'pay' are not tested" in found.summary()
     with pytest.raises(gf.DataError, match="has one value in all rows of a level") as caught:

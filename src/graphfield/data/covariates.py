@@ -165,7 +165,8 @@ class CovariateEncoder:
             levels, counts = count_levels(column, text)
             if len(levels) == 1:
                 return None
-            check_levels(name, text, levels, rows)
+            if not isinstance(column.dtype, pd.CategoricalDtype):  # there it was said what the levels are
+                check_levels(name, text, levels, rows)
             shares = counts / counts.sum()
             few = () if OTHER not in levels else (level for level in pooled if level not in levels)
             known = tuple(map(str, levels)), tuple(map(float, shares)), tuple(few)

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.dates import is_date
+from graphfield.data.frames import reads_as_number
 from graphfield.exceptions import DataError
 
 
@@ -53,14 +54,16 @@ def is_ordered(column: pd.Series) -> bool:
 
 
 def level_order(column: pd.Series, levels: Iterable[str]) -> list[str]:
-    """Levels as text in the order that the column gives them, else in that of the alphabet.
+    """Levels as text in the order that the column gives them, else in that of numbers, or of the alphabet.
 
     >>> pain = pd.Categorical(["much", "little"], ["none", "little", "much"], ordered=True)
     >>> level_order(pd.Series(pain), {"much", "little"})
     ['little', 'much']
     """
     if not is_ordered(column):
-        return sorted(levels)
+        levels = sorted(levels)
+        numbers = all(reads_as_number(level) and np.isfinite(float(level)) for level in levels)
+        return sorted(levels, key=float) if numbers else levels
     places = {_level(value): place for place, value in enumerate(column.cat.categories)}
     return sorted(levels, key=lambda level: (places.get(level, len(places)), level))
 

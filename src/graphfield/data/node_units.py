@@ -79,8 +79,9 @@ def choose_units(
     """Per node the units in which a mean linear in W, (n, m), and levels of groups leave normal noise.
 
     Values stay as they are unless what is left of them is clearly not normal, and other units have less than
-    half of that. Logarithms, of values that are all above zero, are tried first. Normal scores are taken
-    where noise is far from normal beside a scale that moves with W as well: they would make little of it.
+    half of that. Logarithms, of values that are all above zero, are tried first, and do where noise is near
+    normal beside a scale that moves with W. Normal scores are taken where it is far from that in either: they
+    would make little of a scale, and bend what two nodes have in common where levels of W hardly overlap.
 
     >>> rng = np.random.default_rng(0)
     >>> levels, labels = rng.normal(size=(50, 3)), np.repeat(np.arange(50), 8)
@@ -122,6 +123,10 @@ def choose_units(
             logs[j] = _lack_of_normality(left_of_logs) < _SHARE * lacks
             left = left_of_logs if logs[j] else left
         if (lacks := _lack_of_normality(in_even_scale(left))) > most:
+            if node.min() > 0 and not logs[j]:
+                logs[j] = _lack_of_normality(in_even_scale(left_of(np.log(values)))) <= most
+                if logs[j]:
+                    continue
             left = left_of(normal_scores(values[:, None])[:, 0])
             scores[j] = _lack_of_normality(in_even_scale(left)) < _SHARE * lacks
     logs &= ~scores

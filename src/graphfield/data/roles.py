@@ -224,9 +224,9 @@ def _first(column: pd.Series) -> object:
 
 
 def _with_categories(Z: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """Z with some columns as text, missing entries left as they are; categories are what they are."""
+    """Z with some columns as categories of text, missing entries left as they are."""
     text = {
-        name: pd.Series(as_text(Z[name]), index=Z.index).where(Z[name].notna(), None)
+        name: pd.Series(as_text(Z[name]), index=Z.index).where(Z[name].notna(), None).astype("category")
         for name in names
         if not isinstance(Z[name].dtype, pd.CategoricalDtype)
     }

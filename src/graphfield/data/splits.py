@@ -15,6 +15,8 @@ from graphfield.data.frames import check_same_order
 from graphfield.exceptions import DataError, ParameterError, agreed, count
 from graphfield.messages import Argument, Message, Row
 
+# Rows with values that the others lack, of which a held-out part has no more.
+_MOST_ELSEWHERE = 0.1
 _GROUPS = Message("groups", code="groups")
 
 
@@ -128,6 +130,27 @@ def time_blocks(moments: NDArray[np.float64], n_blocks: int) -> NDArray[np.intp]
     """
     rank = np.searchsorted(np.sort(moments), moments, side="left")
     return rank * n_blocks // len(moments)
+
+
+def is_elsewhere(Z: pd.DataFrame, rows: NDArray[np.intp]) -> bool:
+    """Whether many of these rows have a covariate where the others have none: a level, or beyond their range.
+
+    What is predicted there is no test of a model: the last rows of a year have months of their own.
+
+    >>> Z = pd.DataFrame({"month": [1, 2, 1, 2, 3, 3], "site": list("abbaab")})
+    >>> is_elsewhere(Z, np.array([4, 5])), is_elsewhere(Z, np.array([2, 3]))
+    (True, False)
+    """
+    others = np.setdiff1d(np.arange(len(Z)), rows)
+    for _, column in Z.items():
+        own, known = column.iloc[rows], column.iloc[others]
+        if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_datetime64_any_dtype(column):
+            new = (own < known.min()) | (own > known.max())
+        else:
+            new = ~own.astype(str).isin(set(known.astype(str)))
+        if new.mean() > _MOST_ELSEWHERE:
+            return True
+    return False
 
 
 def folds(

@@ -72,7 +72,7 @@ class EdgeInference:
         Which graph it is, where levels that groups have of their own were subtracted; which nodes are
         untested.
     untested : tuple of str
-        Nodes that have one value at a level of a covariate: p-values of their edges are one.
+        Nodes that have one value at a level of a covariate: p- and q-values of their edges are not numbers.
     """
 
     table: pd.DataFrame
@@ -116,7 +116,9 @@ class EdgeInference:
         if not len(frame.values):
             return np.zeros((0, p, p), dtype=bool)
         distinct, index = self.schema.encoder.transform(frame).distinct()
-        there = q_values(self._p_values_at(distinct)) <= fdr
+        p_values = self._p_values_at(distinct)
+        p_values[:, self.table["p_value"].isna()] = np.nan  # what was not tested is no edge here
+        there = q_values(p_values) <= fdr
         graph = np.zeros((len(distinct), p, p), dtype=bool)
         first, second = np.triu_indices(p, 1)
         graph[:, first, second] = graph[:, second, first] = there

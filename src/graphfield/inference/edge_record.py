@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphfield.analysis.rows import FieldLike, field_of
 from graphfield.data.saved_files import sealed
-from graphfield.exceptions import DataError, ModelFileError, count
+from graphfield.exceptions import DataError, ModelFileError, agreed, count
 from graphfield.fields import GraphField
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.movement_words import TWO_TESTS, pair_name, range_words
@@ -149,6 +149,15 @@ class EdgeRecord:
         return _below(self.q_value)
 
     @property
+    def are_tested(self) -> NDArray[np.bool_]:
+        """Pairs that could be tested, (pairs,)."""
+        return np.array([rate is not None for rate in self.q_value], dtype=bool)
+
+    @property
+    def n_tested(self) -> int:
+        return int(self.are_tested.sum())
+
+    @property
     def are_moving(self) -> NDArray[np.bool_]:
         """Pairs whose edge moves with z, (pairs,)."""
         return _below(self.q_varies)
@@ -182,18 +191,25 @@ class EdgeRecord:
             ).about(argument="model")
 
     def applied_to(self, model: M) -> M:
-        """With the edges of the pairs that the tests find, where they are above :attr:`cut`."""
+        """With the edges of the pairs that the tests find, where they are above :attr:`cut`.
+
+        Pairs that could not be tested are edges where the fit has them.
+        """
         if self.why_not:
             return model
         known = field_of(model)
         p, there, cut = len(self.nodes), self.are_edges, min(self.cut, known.threshold.value)
+        pairs, tested = np.triu_indices(p, 1), self.are_tested
         clear = np.zeros((p, p), dtype=bool)
-        clear[np.triu_indices(p, 1)] = there
+        clear[pairs] = np.where(tested, there, np.broadcast_to(known.threshold.clear, (p, p))[pairs])
         reason = (
-            f"{int(there.sum()):,} of {count(len(there), 'pair')} have an edge by tests of each, at a "
+            f"{int(there.sum()):,} of {count(self.n_tested, 'pair')} have an edge by tests of each, at a "
             f"false-discovery level of {FDR:.2f}; at each z those above {cut:.3g} are shown "
             "(two standard errors, or the cut of the fit where that is lower)"
         )
+        if not tested.all():
+            left = len(tested) - self.n_tested
+            reason += f"; {count(left, 'pair')} not tested {agreed(left, 'is', 'are')} as in the fit"
         own = replace(known.threshold, value=cut, clear=clear | clear.T, n_edges=None, reason=reason)
         if isinstance(model, GraphField):
             return cast(M, known.with_threshold(own))

@@ -99,31 +99,54 @@ def _lasso(
 class EdgeTests:
     """Of every pair: the average partial correlation, its standard error and p-values.
 
-    ``p_of_covariate`` is not a number for a covariate that cannot be told apart from the others.
+    ``p_average`` is that the average is zero, ``p_moving`` that parts that move are, which may be the average
+    together with these. An edge is there where any of them says so. Of pairs that cannot be tested no p-value
+    is a number, nor is ``p_of_covariate`` for a covariate that cannot be told apart from the others.
     """
 
     estimate: NDArray[np.float64]
     standard_error: NDArray[np.float64]
-    p_value: NDArray[np.float64]
+    p_average: NDArray[np.float64]
+    p_moving: tuple[NDArray[np.float64], ...]
     p_varies: NDArray[np.float64]
     p_of_covariate: dict[str, NDArray[np.float64]]
 
+    @property
+    def p_value(self) -> NDArray[np.float64]:
+        """That there is no edge at any z; a small one of movement is at most some times larger here."""
+        return combine_tests([self.p_average, *self.p_moving])
+
     def without(self, nodes: NDArray[np.bool_]) -> EdgeTests:
-        """With p-values of one for all pairs of some nodes, (p,)."""
+        """Without p-values of all pairs of some nodes, (p,)."""
         first, second = np.triu_indices(len(nodes), 1)
         of_these = nodes[first] | nodes[second]
-        names = self.p_of_covariate
-        found = [self.p_value, self.p_varies, *names.values()]
-        there, varies, *of_covariate = (np.where(of_these, 1.0, own) for own in found)
-        by_name = dict(zip(names, of_covariate, strict=True))
-        return replace(self, p_value=there, p_varies=varies, p_of_covariate=by_name)
+
+        def known(own: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.where(of_these, np.nan, own)
+
+        return replace(
+            self,
+            p_average=known(self.p_average),
+            p_moving=tuple(map(known, self.p_moving)),
+            p_varies=known(self.p_varies),
+            p_of_covariate={name: known(own) for name, own in self.p_of_covariate.items()},
+        )
 
     def with_doubt(self, other: EdgeTests) -> EdgeTests:
-        """With the larger p-values of both."""
-        of_covariate = {n: np.maximum(p, other.p_of_covariate[n]) for n, p in self.p_of_covariate.items()}
-        there = np.maximum(self.p_value, other.p_value)
-        varies = np.maximum(self.p_varies, other.p_varies)
-        return replace(self, p_value=there, p_varies=varies, p_of_covariate=of_covariate)
+        """With the larger p-values of both where it is asked what moves.
+
+        An average is what it is: where the coefficients of others should move and do not, what they leave of
+        two nodes is not what these have in common.
+        """
+        both = zip(self.p_moving, other.p_moving, strict=True)
+        return replace(
+            self,
+            p_moving=tuple(np.maximum(one, two) for one, two in both),
+            p_varies=np.maximum(self.p_varies, other.p_varies),
+            p_of_covariate={
+                n: np.maximum(p, other.p_of_covariate[n]) for n, p in self.p_of_covariate.items()
+            },
+        )
 
 
 def fit_scores(scores: Scores, design: Design) -> tuple[Fit, NDArray[np.float64]]:
@@ -149,16 +172,16 @@ def edge_tests(
 ) -> EdgeTests:
     """Wald tests of the coefficients of scores on functions of z.
 
-    Where it is in doubt whether coefficients of regressions move, a pair must be clear either way: such that
-    move by chance alone let edges between near copies seem to move, and such that should move and do not,
-    edges between neighbours.
+    Where it is in doubt whether coefficients of regressions move, movement must be clear either way: such
+    that move by chance alone let edges between near copies seem to move, and such that should move and do
+    not, edges between neighbours.
     """
     design = Design.of(basis.at(encoded), starts=starts)
     parts = [_test_pairs(part, basis, design, of_covariate) for part in scores.parts()]
     together = [np.concatenate(column) for column in zip(*parts, strict=True)]
-    estimate, error, p_value, p_varies, *p_of_covariate = together
+    estimate, error, p_average, p_together, p_varies, *p_of_covariate = together
     named = dict(zip(of_covariate, p_of_covariate, strict=True))
-    found = EdgeTests(estimate, error, p_value, p_varies, named)
+    found = EdgeTests(estimate, error, p_average, (p_together, p_varies), p_varies, named)
     if scores.if_still is None:
         return found
     return found.with_doubt(edge_tests(scores.if_still, basis, starts, encoded, of_covariate))
@@ -166,17 +189,16 @@ def edge_tests(
 
 def presence_and_movement(
     p_value: Callable[[slice], NDArray[np.float64]], ends: Sequence[int]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """P-values that there is no edge at any z, and that it does not move, from tests of coefficients.
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """P-values that the average is zero, that all is, and that it does not move, from tests of coefficients.
 
     A test of few functions sees best what is simple, one of many what is not. Of those that look at numbers
     and levels as they are, at bends as well, and at products as well, none is chosen: they are combined.
-    An edge is there where its average is not zero, where it moves, or where both together say so. The three
-    count the same, so a small p-value of movement is at most about three times as large for presence.
+    An edge is there where its average is not zero, where it moves, or where both together say so.
     """
     ends = sorted(set(ends))
     together, varies = (combine_tests([p_value(slice(first, end)) for end in ends]) for first in (0, 1))
-    return combine_tests([p_value(slice(0, 1)), together, varies]), varies
+    return p_value(slice(0, 1)), together, varies
 
 
 def _test_pairs(
@@ -210,8 +232,7 @@ def many_edge_tests(
     p_varies = combine_tests(list(columns))
     named = np.array(effects.names)
     of_covariate = {name: combine_tests(list(columns[named == name])) for name in wanted}
-    p_value = combine_tests([p_average, p_varies])
-    found = EdgeTests(estimate, np.sqrt(variance), p_value, p_varies, of_covariate)
+    found = EdgeTests(estimate, np.sqrt(variance), p_average, (p_varies,), p_varies, of_covariate)
     if scores.if_still is None:
         return found
     return found.with_doubt(many_edge_tests(scores.if_still, effects, starts, wanted))

@@ -185,7 +185,10 @@ def _untested_words(nodes: Sequence[str]) -> str:
     if not nodes:
         return ""
     have = agreed(len(nodes), "this node has", "these nodes have")
-    return f"Edges of {listing(nodes)} are not tested, since there are levels at which {have} one value."
+    return (
+        f"Edges of {listing(nodes)} are not tested, as there are levels at which {have} one value: whether "
+        "they are there is left to a fit."
+    )
 
 
 def _which_graph(question: Question) -> str:

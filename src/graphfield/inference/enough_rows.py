@@ -195,7 +195,7 @@ def warn_of_constants(
         for name in _constant(inputs.X[codes[:, position] == code], inputs.node_names)
     ]
     if found:
-        so = "what is said of these means nothing" if tested else "these are not tested: p-values are one"
+        so = "what is said of these means nothing" if tested else "these are not tested"
         warnings.warn(
             f"Nodes that have the same value in all rows of a level: "
             f"{first_few([words for _, words in found], _NAMED)}. Nothing is known of their edges there, so "

@@ -133,8 +133,9 @@ def kind_edge_tests(
     """As :func:`graphfield.inference.edge_tests.edge_tests`; an edge of several numbers has its norm."""
     design = Design.of(basis.at(encoded), starts=starts)
     found = [_test_pair(scores, pair, basis, design, of_covariate) for pair in range(scores.n_pairs)]
-    estimate, error, p_value, p_varies, *own = np.array(found).T
-    return EdgeTests(estimate, error, p_value, p_varies, dict(zip(of_covariate, own, strict=True)))
+    estimate, error, p_average, p_together, p_varies, *own = np.array(found).T
+    named = dict(zip(of_covariate, own, strict=True))
+    return EdgeTests(estimate, error, p_average, (p_together, p_varies), p_varies, named)
 
 
 def _test_pair(

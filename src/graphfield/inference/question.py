@@ -37,6 +37,10 @@ _LEAST_MOST = 2_000
 MIN_ROWS, MIN_GROUPS = 50, 10
 # Circular shifts need independent stretches of a time series; with fewer the answer is "not known".
 MIN_STRETCHES = 8
+# Length of a block of time in stretches that rows need to forget themselves. Functions of each covariate that
+# means have where this is found, and rows for each of them.
+_MEMORIES = 3.0
+_MEAN_DEGREES, _ROWS_PER_DEGREE = 5, 100
 # Functions of z that a mean or a scale may follow, at most, and rows or groups for each of them, or for each
 # level; and the same for what correlations may owe to the other covariates where one of them is tested.
 # Groups have means of their own: functions of few groups take much of how these differ, and p-values would
@@ -132,7 +136,7 @@ class Question:
 
     def in_blocks(self, times: NDArray[np.float64]) -> Question:
         """With stretches of time that are long beside what rows remember; rows are sorted by ``times``."""
-        n_blocks = int(np.clip(self.node_stretches() / 2, MIN_STRETCHES, TIME_BLOCKS))
+        n_blocks = int(np.clip(self.node_stretches() / _MEMORIES, MIN_STRETCHES, TIME_BLOCKS))
         blocks = np.unique(time_blocks(times, n_blocks), return_inverse=True)[1]
         return replace(self, blocks=blocks)
 
@@ -198,7 +202,9 @@ class Question:
 
     def node_stretches(self) -> float:
         """How many independent stretches the node that changes most slowly holds, beside functions of z."""
-        known = np.column_stack([np.ones(len(self.inputs.X)), *(own.columns for own in self.smooths(2))])
+        n = len(self.inputs.X)
+        degrees = int(np.clip(n // _ROWS_PER_DEGREE, 2, _MEAN_DEGREES))  # a stiff mean is left as memory
+        known = np.column_stack([np.ones(n), *(own.columns for own in self.smooths(degrees))])
         values = self.inputs.X.astype(np.float64)
         left = values - known @ np.linalg.lstsq(known, values, rcond=None)[0]
         found = [independent_stretches(own) for own in left.T if own.any()]

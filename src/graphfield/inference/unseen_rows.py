@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from graphfield.data.frames import Frame
-from graphfield.data.splits import folds, hold_out
+from graphfield.data.splits import folds, hold_out, is_elsewhere
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, node_table
 from graphfield.estimators.held_out import HeldOut, Yardstick
@@ -105,7 +105,7 @@ def predict_held_out(
     know of them, as the model does, and not of ``blocks``, which stay together and count as one.
     """
     together = labels if blocks is None else blocks
-    splits = _splits(len(inputs.X), together, ordered, n_folds)
+    splits = _splits(inputs.Z.values, together, ordered, n_folds)
     parts = []
     with warnings.catch_warnings(action="ignore"):  # what there is to say of the data was said of all rows
         for (train, rows), fitted in zip(splits, _fields(model, inputs, labels, splits), strict=True):
@@ -218,7 +218,12 @@ def can_compare(n: int, labels: NDArray[np.intp] | None) -> bool:
     return n >= MIN_ROWS and (labels is None or len(np.unique(labels)) >= MIN_UNITS)
 
 
-def _splits(n: int, labels: NDArray[np.intp] | None, ordered: bool, n_folds: int | None) -> list[Split]:
+def _splits(
+    Z: pd.DataFrame, labels: NDArray[np.intp] | None, ordered: bool, n_folds: int | None
+) -> list[Split]:
+    """Training and held-out rows. Parts of a series that follow each other stay together, where the others
+    have values of covariates such as theirs."""
+    n = len(Z)
     n_units = n if labels is None else len(np.unique(labels))
     if not can_compare(n, labels):
         what = f"{n} rows" if labels is None else f"{n} rows in {n_units} groups"
@@ -231,6 +236,8 @@ def _splits(n: int, labels: NDArray[np.intp] | None, ordered: bool, n_folds: int
     if ordered and labels is not None:
         parts = [np.flatnonzero(labels * N_FOLDS // n_units == part) for part in range(N_FOLDS)]
         parts = parts[-1:] if n_folds == 1 else parts
+        ordered = not any(is_elsewhere(Z, rows) for rows in parts)
+    if ordered and labels is not None:
         return [(np.setdiff1d(np.arange(n), rows), rows) for rows in parts]
     if n_folds == 1:
         return [hold_out(n, HELD_OUT, labels, seed=0)]

@@ -100,7 +100,7 @@ def edges_sentence(tests: EdgeRecord | None, test: Tested, model: str) -> str:
     if tests is None:
         return ""
     n_moving = int(tests.are_moving.sum())
-    how = f"tests of {count(len(tests.q_varies), 'pair')} one by one, false-discovery level {FDR:.2f}"
+    how = f"tests of {count(tests.n_tested, 'pair')} one by one, false-discovery level {FDR:.2f}"
     if not n_moving and tests.movers:
         return (
             f"By tests of all covariates together no edge is seen to move ({how}), by those of one covariate "

@@ -103,7 +103,7 @@ def _tested(tests: EdgeRecord, moves: bool) -> list[str]:
         return "" if tests.caveat else false_words(rates, what, FDR)
 
     found = (
-        f"Each of {count(len(tests.q_value), 'pair')} of nodes was tested for an edge on {rows}, at a "
+        f"Each of {count(tests.n_tested, 'pair')} of nodes was tested for an edge on {rows}, at a "
         f"false-discovery level of {FDR:.2f}{', as if they were independent' if tests.caveat else ''}. "
         f"{_number(n_edges)} {agreed(max(n_edges, 1), *_PASSING)}{expected(tests.q_value, 'to be false')}. "
     )

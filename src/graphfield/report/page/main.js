@@ -180,6 +180,7 @@ class Page {
   withOne(i) { return this.tests.with_one[i] || []; }
   tested(i) {
     if (!this.tests) return "";
+    if (Number.isNaN(this.tests.q_value[i])) return " Not tested.";
     const one = this.withOne(i).map(([name, q]) => `, ${rate(q)} that it does with ${name} given the others`).join("");
     return ` Tested: q = ${rate(this.tests.q_value[i])} for an edge, ${rate(this.tests.q_varies[i])} that it moves${one}.`;
   }
