@@ -355,6 +355,24 @@ def test_a_row_that_is_a_little_like_many_before_it_belongs_to_a_series():
     assert re.search(numbers, said.message), said.message
 
 
+def test_a_row_that_breaks_a_relation_is_named():
+    X, Z = clean()
+    rng = np.random.default_rng(0)
+    X = X.assign(total=X.a + X.b + 0.02 * rng.normal(size=len(X)))
+    assert not found(X, Z, "broken-relation"), "it is a relation in all rows"
+    X.loc[[7, 90], "total"] += [9.0, -12.0]
+    (one,) = found(X, Z, "broken-relation")
+    assert one.columns == ("total", "a", "b")
+    assert "in row 7" in one.message
+    assert "But for 2 rows" in one.message
+    gaps = X.copy()
+    gaps.loc[2, "c"] = np.nan
+    assert "in row 7" in found(gaps, Z, "broken-relation")[0].message, "rows are those of the whole table"
+    X["total"] = X.a + X.b + 0.5 * rng.normal(size=len(X))
+    X.loc[7, "total"] += 9
+    assert not found(X, Z, "broken-relation"), "without it there is none"
+
+
 def test_few_rows_few_groups_and_groups_that_keep_nothing_together():
     X, Z = clean()
     assert "9.8 rows per node" in found(X.iloc[:49], Z.iloc[:49], "few-rows")[0].message

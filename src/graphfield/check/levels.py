@@ -13,6 +13,7 @@ from graphfield.check.findings import Finding
 from graphfield.data.covariate_text import MANY_LEVELS, alike_levels
 from graphfield.data.covariates import OTHER
 from graphfield.data.level_text import as_text
+from graphfield.data.rare_levels import rare_enough
 from graphfield.data.text_numbers import NUMBER_WITH_UNIT
 from graphfield.exceptions import agreed, count, first_few, listing
 from graphfield.messages import Argument, Message
@@ -88,7 +89,7 @@ def _rare_levels(name: str, counts: pd.Series, pooled: list[str]) -> Iterator[Fi
     if not len(few):
         return
     if pooled and list(few.index) == [OTHER]:
-        yield _small_pool(name, int(few.iloc[0]), pooled)
+        yield _small_pool(name, int(few.iloc[0]), pooled, counts.tolist())
         return
     shown = first_few([f"{level!r} {number}" for level, number in few.items()], _NAMED)
     merge = f"Merge {agreed(len(few), 'it with one that is', 'them with others that are')} alike in meaning"
@@ -122,14 +123,20 @@ def _levels_of_few_groups(name: str, levels: pd.Series, labels: pd.Series) -> It
         )
 
 
-def _small_pool(name: str, n_rows: int, pooled: list[str]) -> Finding:
-    """Levels that are few even together: more of the same would not help."""
+def _small_pool(name: str, n_rows: int, pooled: list[str], sizes: list[int]) -> Finding:
+    """Levels that are few even together: more of them help, where there are."""
+    most = rare_enough(sizes, RARE_LEVEL)
+    advice = f"Leave these rows out, or write for each of these levels the one it is most like: {_A_GUESS}."
+    if most > RARE_LEVEL and sum(size >= most for size in sizes) > 1:
+        rare = Argument("rare", most, "from_table")
+        other = f"or write for each of these levels the one it is most like: {_A_GUESS}"
+        advice = Message("Pool more levels with {rare}, {other}.", rare=rare, other=other)
     return Finding(
         "rare-category",
         (name,),
         f"Covariate {name!r}: even together, the pooled levels ({listing(pooled)}) have "
         f"{count(n_rows, 'row')} only.",
-        f"Leave these rows out, or write for each of these levels the one it is most like: {_A_GUESS}.",
+        advice,
     )
 
 

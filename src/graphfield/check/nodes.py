@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.check.broken_relations import broken_relation_findings
 from graphfield.check.codes import code_findings, few_different
 from graphfield.check.counts import composition_findings, zero_findings
 from graphfield.check.findings import Finding, drop_argument
@@ -26,7 +28,7 @@ from graphfield.data.frames import KIND_MODELS, Frame
 from graphfield.data.identifiers import find_identifiers
 from graphfield.data.text_numbers import PLAIN_NUMBERS, have_units
 from graphfield.exceptions import agreed, count, first_few, named
-from graphfield.messages import Argument, Message
+from graphfield.messages import Argument, Message, move_rows
 
 # Beyond this excess kurtosis a node is far from Gaussian (an exponential has 6).
 HEAVY_TAILS = 10.0
@@ -104,6 +106,9 @@ def node_findings(
         related = _relations(nodes[names].iloc[rows], bad[names].to_numpy()[rows])
         # That one part follows from the others was said.
         yield from (one for one in related if not (whole and one.code == "collinear-nodes"))
+        places = np.intersect1d(np.flatnonzero(complete), rows)
+        broken = () if whole else broken_relation_findings(names, nodes[names].to_numpy()[places])
+        yield from (replace(one, message=move_rows(one.message, places.tolist())) for one in broken)
     told = {*typed, *(name for finding in ids for name in finding.columns)}
     yield from _shape_findings(nodes[names].mask(bad[names].to_numpy(dtype=bool)), told, coded)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -71,6 +71,22 @@ def pool_rare(
     result = Z.assign(**columns)
     result.attrs[POOLED] = pooled  # for the encoder of a model, which is asked about these levels later
     return result, pooled
+
+
+def rare_enough(sizes: Sequence[int], least: int) -> int:
+    """Below how many rows levels are to be pooled, so that what is pooled has at least so many together.
+
+    One level alone would be as rare under another name.
+
+    >>> rare_enough([4, 11, 40, 60], 10), rare_enough([4, 4, 4, 60], 10), rare_enough([40, 60], 10)
+    (12, 10, 10)
+    """
+    ordered, total = sorted(sizes), 0
+    for place, size in enumerate(ordered):
+        total += size
+        if place and total >= least:
+            return max(least, size + 1)
+    return least
 
 
 def _check_numbers(least: Mapping[str, object], names: list[str]) -> None:

@@ -43,7 +43,7 @@ def combine_tests(p_values: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     small = np.clip(np.stack(p_values), 1e-300, _NEAR_ONE)
     # Near zero the cotangent is 1 / (pi p), which the tangent of pi / 2 - pi p would lose to rounding.
     mean = np.where(small < 1e-8, 1 / (np.pi * small), np.tan((0.5 - small) * np.pi)).mean(axis=0)
-    return np.where(mean > 1e7, 1 / (np.pi * mean), 0.5 - np.arctan(mean) / np.pi)
+    return np.where(mean > 1e7, 1 / (np.pi * np.maximum(mean, 1e7)), 0.5 - np.arctan(mean) / np.pi)
 
 
 def false_words(rates: Iterable[float | None], what: str, fdr: float) -> str:

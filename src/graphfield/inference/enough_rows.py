@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.encoded import Encoded
+from graphfield.data.rare_levels import rare_enough
 from graphfield.data.splits import fold_labels
 from graphfield.estimators.inputs import Inputs
 from graphfield.exceptions import DataError, DataWarning, count, first_few
@@ -149,6 +150,7 @@ def check_enough(encoder: CovariateEncoder, encoded: Encoded, labels: NDArray[np
 
 
 def _check_levels(column: Categorical, codes: NDArray[np.int64], labels: NDArray[np.intp] | None) -> None:
+    sizes = np.bincount(codes, minlength=len(column.levels)).tolist()
     for code, level in enumerate(column.levels):
         rows = codes == code
         if rows.sum() < LEAST_LEVEL:
@@ -159,7 +161,7 @@ def _check_levels(column: Categorical, codes: NDArray[np.int64], labels: NDArray
                 column=column.name,
                 rows=count(int(rows.sum()), "row"),
                 least=LEAST_LEVEL,
-                rare=Argument("rare", LEAST_LEVEL, "from_table"),
+                rare=Argument("rare", rare_enough(sizes, LEAST_LEVEL), "from_table"),
             )
         if labels is not None and len(np.unique(labels[rows])) == 1:
             raise DataError(

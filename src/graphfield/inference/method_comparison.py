@@ -18,6 +18,7 @@ from graphfield.inference.method_fits import Failed, MethodFit
 from graphfield.inference.model_gain import ModelGain
 from graphfield.inference.unseen_rows import Predicted
 from graphfield.inference.verdict import Verdict, reach_verdict
+from graphfield.inference.verdict_facts import BETTER
 from graphfield.numbers import Gain
 
 _NAMED = 12  # methods that a sentence names one by one
@@ -177,6 +178,8 @@ class MethodComparison:
         if one_graph is None:
             return text
         beyond = "what is beyond comes from a graph that moves"
+        if self.verdict.model != BETTER:
+            beyond = "whether what is beyond comes from a graph that moves cannot be told"
         if gain.value <= one_graph.value:
             beyond = f"{self.best} is ahead by these, not by a graph that moves"
         return (

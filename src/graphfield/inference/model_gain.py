@@ -30,6 +30,9 @@ ONE_MEAN = ("constant", "none")
 ROW_BLOCK = "row block"
 
 
+_SHARES = ("over_average", "over_static", "explained", "by_average")
+
+
 @dataclass(frozen=True)
 class ModelGain:
     """A model against one graph for all, on rows that took no part in its fit or in any choice.
@@ -50,6 +53,8 @@ class ModelGain:
     explained : Gain or None
         Share of a node's variance around its mean given the covariates (or of its deviance) that the others
         explain, averaged over nodes; around one mean where means do not follow the covariates.
+    by_average : Gain or None
+        The same by the model's own average graph.
     n_rows, n_units, n_folds : int
         Rows that were predicted, and groups (or stretches of time) of them; 1 fold is one part held out.
     unit : str
@@ -93,6 +98,7 @@ class ModelGain:
     follows_means: bool = True
     moving_means: bool = True
     nodes: str = RAW
+    by_average: Gain | None = None
 
     @property
     def answer(self) -> str:
@@ -116,7 +122,7 @@ class ModelGain:
     def from_json(cls, values: dict[str, Any]) -> ModelGain:
         """From what :meth:`to_json` gave; entries that are not known are left out."""
         known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
-        gains = {n: Gain.from_json(known.get(n)) for n in ("over_average", "over_static", "explained")}
+        gains = {n: Gain.from_json(known.get(n)) for n in _SHARES if n in known}
         return cls(**{**known, **gains})
 
 
@@ -248,10 +254,15 @@ def gain_of(
 ) -> ModelGain:
     """What held-out rows say of a model; they are called ``rows``, and differ by ``unit``."""
     best = left.best_static
+
+    def explained(by: NDArray[np.float64]) -> Gain | None:
+        return explained_share(left.unconnected, by, left.units, around=not left.deviances)
+
     return ModelGain(
         over_average=left.over(left.average),
         over_static=None if _is_static(model, best, left) else left.over(left.static[best]),
-        explained=explained_share(left.unconnected, left.model, left.units, around=not left.deviances),
+        explained=explained(left.model),
+        by_average=explained(left.average),
         error="deviance" if left.deviances else "squared error",
         n_rows=len(left.model),
         n_units=len(np.unique(left.units)),

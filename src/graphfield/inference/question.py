@@ -37,10 +37,10 @@ _LEAST_MOST = 2_000
 MIN_ROWS, MIN_GROUPS = 50, 10
 # Circular shifts need independent stretches of a time series; with fewer the answer is "not known".
 MIN_STRETCHES = 8
-# Length of a block of time in stretches that rows need to forget themselves. Functions of each covariate that
-# means have where this is found, and rows for each of them.
+# Length of a block of time, in stretches that rows need to forget themselves. Functions of each covariate
+# that means may have where this is found, rows for each of them, and stretches that each function costs.
 _MEMORIES = 3.0
-_MEAN_DEGREES, _ROWS_PER_DEGREE = 5, 100
+_MEAN_DEGREES, _ROWS_PER_DEGREE, _COST = 5, 100, 3.0
 # Functions of z that a mean or a scale may follow, at most, and rows or groups for each of them, or for each
 # level; and the same for what correlations may owe to the other covariates where one of them is tested.
 # Groups have means of their own: functions of few groups take much of how these differ, and p-values would
@@ -201,14 +201,21 @@ class Question:
         return min(found.items(), key=lambda item: item[1])
 
     def node_stretches(self) -> float:
-        """How many independent stretches the node that changes most slowly holds, beside functions of z."""
-        n = len(self.inputs.X)
-        degrees = int(np.clip(n // _ROWS_PER_DEGREE, 2, _MEAN_DEGREES))  # a stiff mean is left as memory
-        known = np.column_stack([np.ones(n), *(own.columns for own in self.smooths(degrees))])
+        """How many independent stretches the node that changes most slowly holds, beside functions of z.
+
+        Means that are too stiff are left as memory; but functions follow what wanders, too, so each of them
+        costs some. Of several numbers of functions, that counts which leaves most.
+        """
         values = self.inputs.X.astype(np.float64)
-        left = values - known @ np.linalg.lstsq(known, values, rcond=None)[0]
-        found = [independent_stretches(own) for own in left.T if own.any()]
-        return min(found, default=np.inf) - known.shape[1]
+
+        def beside(degrees: int) -> float:
+            known = np.column_stack([np.ones(len(values)), *(own.columns for own in self.smooths(degrees))])
+            left = values - known @ np.linalg.lstsq(known, values, rcond=None)[0]
+            found = [independent_stretches(own) for own in left.T if own.any()]
+            return min(found, default=np.inf) - _COST * known.shape[1]
+
+        most = int(np.clip(len(values) // _ROWS_PER_DEGREE, 2, _MEAN_DEGREES))
+        return max(beside(degrees) for degrees in range(2, most + 1))
 
     def schemes(self, smooth: Smooth) -> list[Scheme]:
         """How this covariate can be rearranged, as far as there are enough units."""

@@ -213,7 +213,10 @@ def explained_sentence(model: str, gain: ModelGain | None) -> str:
     if model == ONE_GRAPH and gain.over_static is not None:
         single = f"the best single graph ({gain.static})"
         beside = f"; the {gain.error} of {gain.fitted} is {gain.over_static.side} that of {single}"
-    text = f"{where}, the other nodes explain {gain.explained} {what}{beside}."
+    share, by = gain.explained, ""
+    if model in (UNCLEAR, WORSE) and gain.by_average is not None:  # the graph to look at
+        share, by = gain.by_average, " by the average graph"
+    text = f"{where}, the other nodes explain {share} {what}{by}{beside}."
     if gain.follows_means:
         return text
     return (

@@ -160,7 +160,7 @@ def _gain(value: Saved) -> None:
 
 def _model_gain(value: Saved) -> None:
     _gain(value["over_average"])
-    for name in ("over_static", "explained"):
+    for name in ("over_static", "explained", "by_average"):
         _read_known(value, name, _gain)
     for name in ("n_rows", "n_units", "n_folds"):
         value[name].whole()

@@ -32,6 +32,7 @@ FIRST = (
     "identifier-node",
     "duplicate-nodes",
     "collinear-nodes",
+    "broken-relation",
     "product-nodes",
     "monotone-nodes",
     "missing-code",

@@ -21,6 +21,8 @@ _MAX_ROWS, _MAX_ENTRIES = 10_000, 2_500_000
 _FIRST_SIGN = 2.5
 # The mean size, in standard units of the node, of what is not worth a scale.
 _NOTHING = 1e-4
+# The least size of what is left of a node at a row, of their mean.
+_LEAST_SIZE = 0.02
 # Variances that the slope of a log scale is expected to have; held-out rows choose, node by node.
 _AMPLITUDES = (0.001, 0.03, 1.0, 30.0)
 # Of the size of a Gaussian value in units of its square: pi / 2 - 1, the noise of one row.
@@ -85,7 +87,9 @@ def find_scales(given: ScaleRows) -> FoundScales | None:
     mix, shares = _smooth_functions(basis, columns)
     functions = (columns @ mix).astype(np.float32)
     functions -= functions.mean(axis=0)
-    sizes = np.maximum(np.abs(take_rows(values, rows)), 1e-12).astype(np.float32)
+    sizes = np.abs(take_rows(values, rows))
+    # A node may have one value at some z: its scale is small there, but not beyond what can be divided by.
+    sizes = np.maximum(sizes, np.maximum(_LEAST_SIZE * sizes.mean(axis=0), 1e-12)).astype(np.float32)
     nodes = np.flatnonzero(_may_move(sizes, functions))
     held_out, slopes = np.zeros(sizes.shape, dtype=np.float32), np.zeros((mix.shape[1], p))
     chosen, held_out[:, nodes] = _choose(sizes[:, nodes], functions, shares, given.fold[rows], labels)
