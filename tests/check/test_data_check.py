@@ -1271,3 +1271,18 @@ def test_what_covariates_leave_of_a_node_by_rounding_is_no_series() -> None:
     rounding = nodes["said"] - features @ np.linalg.lstsq(features, nodes["said"], rcond=None)[0]
     assert 0 < rounding.abs().max() < 1e-12
     assert following_rows(nodes, features) == pytest.approx(following_rows(nodes[["noise"]], features))
+
+
+def test_rows_in_the_order_of_a_label_that_is_not_used():
+    rng = np.random.default_rng(0)
+    sport = np.repeat([f"sport {i}" for i in range(8)], 50)
+    X = rng.normal(size=(400, 5)) + np.repeat(rng.normal(size=(8, 5)), 50, axis=0)
+    X, Z = pd.DataFrame(X, columns=list("abcde")), pd.DataFrame({"age": rng.uniform(20, 60, 400)})
+    rest = pd.DataFrame({"sport": sport, "note": rng.choice(["x", "y"], 400)})
+    (one,) = found(X, Z, "sorted-by-label", rest=rest)
+    assert one.columns == ("sport",)
+    assert "Make it a covariate, or name it as the group" in one.advice
+    assert found(X, Z, "ordered-rows"), "who does not know the label sees a series"
+    assert not found(X, Z.assign(sport=sport), "sorted-by-label", rest=rest[["note"]])
+    mixed = rng.permutation(400)
+    assert not found(X.iloc[mixed], Z.iloc[mixed], "sorted-by-label", rest=rest.iloc[mixed])

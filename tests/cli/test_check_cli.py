@@ -521,7 +521,7 @@ def test_rows_that_look_like_a_series_are_tested_as_one(tmp_path, capsys):
     run("evidence", tmp_path / "series.csv", "--covariates", "heat", "--permutations", "19")
     said = capsys.readouterr().out
     assert "the covariates are shifted in time against the nodes" in said
-    assert "as in a series over time. They were tested as a series" in said
+    assert "sorted by what is not used. They were tested as a series" in said
     run("evidence", tmp_path / "sorted.csv", "--covariates", "heat", "--permutations", "19")
     said = capsys.readouterr().out
     assert "Rows are not independent" in said

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from graphfield.check.copied_rows import copied_rows, repeated_nodes
 from graphfield.check.findings import SERIES, SORTED, Finding, drop_argument
@@ -18,6 +19,7 @@ from graphfield.check.row_order import (
     following_rows,
     inflation,
     is_sorted_by_nodes,
+    levels_of,
     sort_columns,
     without_leaks,
 )
@@ -148,7 +150,9 @@ def row_findings(
         measured = without_leaks(measured, Z, leaks)
         following = following_rows(measured, design)
         if inflation(following) <= FOLLOWING_ROWS:
-            yield from [] if copies else repeated_nodes(nodes, bad_x)
+            sorting = _sorting_labels(measured, effects_of_covariates(Z, bad_z, n), rest)
+            yield from [] if copies or sorting else repeated_nodes(nodes, bad_x)
+            yield from map(_sorted_by_label, sorting)
             return
         order = sort_columns(seen.iloc[:n], Z, rest)
         left = measured.drop(columns=list(order), errors="ignore")
@@ -188,6 +192,33 @@ def row_findings(
                     ),
                 ),
             )
+
+
+def _sorting_labels(nodes: pd.DataFrame, design: NDArray[np.float64], rest: pd.DataFrame) -> list[str]:
+    """The text among unused columns but for whose levels rows would be like those before them, if any is."""
+    if inflation(following_rows(nodes, design)) <= FOLLOWING_ROWS:
+        return []
+    left = {
+        str(name): inflation(following_rows(nodes, np.hstack([design, levels_of(column, len(design))])))
+        for name, column in rest.items()
+        if not pd.api.types.is_numeric_dtype(column)
+    }
+    best = min(left, key=left.__getitem__, default=None)
+    return [] if best is None or left[best] > FOLLOWING_ROWS else [best]
+
+
+def _sorted_by_label(name: str) -> Finding:
+    return Finding(
+        "sorted-by-label",
+        (name,),
+        f"Rows stand in the order of {name!r}, which is not used, and nodes differ between its levels: rows "
+        "are like those before them for that reason.",
+        Message(
+            "Make it a covariate, or name it as the group ({group}): else what its levels have in common "
+            "looks like edges, and counts as if rows were independent.",
+            group=Argument("group", name),
+        ),
+    )
 
 
 def _nodes_of_groups(nodes: pd.DataFrame, labels: pd.Series) -> Iterator[Finding]:

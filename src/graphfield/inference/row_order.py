@@ -10,9 +10,10 @@ from graphfield.inference.question import MIN_STRETCHES, Question
 from graphfield.messages import Message
 
 AS_IF = "as if rows were independent"
-_CHANGES = "Of levels such as prices, take changes from row to row."
+_CHANGES = "Of a series such as prices, take changes from row to row."
 IN_BLOCKS = (
-    "Rows are not independent: they are like those before them, as in a series over time. Blocks of them are "
+    "Rows are not independent: they are like those before them, as in a series over time, or in a table "
+    "sorted by what is not used. Blocks of them are "
     f"counted below, which may be alike as well. Name the column with the time. {_CHANGES}"
 )
 # What follows on "Rows are not independent".
@@ -55,8 +56,9 @@ def _worth(n: float) -> str:
 
 def _caveat(what: str) -> Message:
     return Message(
-        "Rows are not independent: they are like those before them, as in a series over time. {what}. Name "
-        "the column with the time ({time}). {changes}",
+        "Rows are not independent: they are like those before them, as in a series over time, or in a table "
+        "sorted by what is not used. {what}. Name the column with the time ({time}), or make that by which "
+        "they were sorted a covariate or the group. {changes}",
         what=what,
         time=Message("time", code="time-column"),
         changes=_CHANGES,
