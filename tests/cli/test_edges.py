@@ -52,7 +52,8 @@ def test_a_node_that_is_constant_at_a_level_is_named(table, tmp_path, capsys):
 def test_where_to_ask_for_two_values_is_said_in_words_of_the_shell(table, tmp_path, capsys):
     site = np.where(np.arange(400) % 3, "north", "far south")
     pd.read_csv(table).assign(site=site).to_csv(tmp_path / "table.csv", index=False)
-    said = "may see more: graphfield differences TABLE ... --between 'site=far south' --and site=north."
+    said = "may see other pairs: "
+    said += "graphfield differences TABLE ... --between 'site=far south' --and site=north."
     asked = ["edges", str(tmp_path / "table.csv"), "--covariates", "site"]
     assert main(asked) == 0
     assert said in capsys.readouterr().err
@@ -106,7 +107,7 @@ def test_differences_between_two_values_and_between_levels(table, tmp_path, caps
     assert next(zip(found.source, found.target, strict=True)) == ("n2", "n3")
     assert found.difference[0] > 0.5
     assert "between age=-0.7 and age=0.7" in said.err
-    assert "Tests of all edges and covariates ('graphfield edges') ask more at once, and may" in said.err
+    assert "Tests of all edges and covariates ('graphfield edges') ask another question, and" in said.err
     assert "A test of all pairs together agrees (p < .001)." in said.err
     frame, out = pd.read_csv(table), tmp_path / "differences.csv"
     frame.assign(age=np.where(frame.age > 0, "old", "young")).to_csv(tmp_path / "t.csv", index=False)

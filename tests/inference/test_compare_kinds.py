@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import chdtrc
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 import graphfield as gf
@@ -238,7 +239,8 @@ def test_wide_edges_are_as_clear_as_their_numbers_together() -> None:
     truth[1, pairs.starts[[20, 21, 22]]] = 0.4
     estimates = truth + 0.05 * rng.normal(size=truth.shape)
     covariance = [np.eye(2 * width) * 0.0025 for width in pairs.widths]
-    p_values = np.full(len(pairs), 1e-6)
+    off = (np.diff(estimates, axis=0)[0] / np.sqrt(2 * 0.0025)) ** 2
+    p_values = chdtrc(pairs.widths, [off[pairs.of_pair(pair)].sum() for pair in range(len(pairs))])
     found = q_values_of_differences(estimates, covariance, p_values, pairs=pairs) <= 0.1
     assert np.flatnonzero(found).tolist() == [0, 20, 21, 22]
 

@@ -215,7 +215,7 @@ def test_how_both_tests_of_movement_may_differ_is_said_once(found: gf.EdgeInfere
 
 def test_where_no_pair_moves_with_levels_another_question_is_named(found: gf.EdgeInference) -> None:
     """Whether two values differ; of numbers that have many there is no such question."""
-    asks = "Whether values of site differ is a question of its own, which may see more: "
+    asks = "Whether values of site differ is a question of its own, which may see other pairs: "
     asks += "gf.compare_graphs(X, Z, {'site': 'a'}, {'site': 'b'})."
     assert found.summary().endswith(f" {asks}"), "no pair moves with site"
     assert EdgeRecord.of(found).notes[-1] == asks
@@ -224,7 +224,7 @@ def test_where_no_pair_moves_with_levels_another_question_is_named(found: gf.Edg
     two = pd.DataFrame({"old": [0, 1] * 100, "age": np.arange(200.0)})
     X = np.random.default_rng(0).normal(size=(200, 4))
     silent = gf.infer_edges(X, two).summary()
-    assert silent.endswith("more: gf.compare_graphs(X, Z, {'old': 0}, {'old': 1}).")
+    assert silent.endswith("pairs: gf.compare_graphs(X, Z, {'old': 0}, {'old': 1}).")
     assert silent.count("Whether values of old differ") == 1
     sites = pd.DataFrame({"site": np.array(list("abcd") * 50), "old": [0, 0, 1, 1] * 50})
     both = gf.infer_edges(X, sites).summary()
@@ -865,7 +865,7 @@ def test_covariates_may_be_many() -> None:
     assert np.argwhere(q_of_covariates <= 0.01).tolist() == [[0, 3]]
     assert 0.02 < (found.table[[f"p_z{i}" for i in range(60)]].to_numpy() <= 0.05).mean() < 0.1
     assert found.table.p_varies.idxmin() == 0
-    assert "few rows for so many covariates" in found.summary()
+    assert "rows for these covariates and levels" in found.summary()
     several = gf.infer_edges(X, Z, groups=np.arange(200) // 2, covariates=["z3"])
     assert several.table.p_z3[0] < 1e-4
 
@@ -1064,7 +1064,7 @@ def test_errors_that_graphs_share_make_no_difference_of_their_own() -> None:
     )
     assert (found >= p_values).all()
     assert found[:3].max() < 0.02
-    assert blurred[:3].max() > 0.1
+    assert (blurred[:3] > 3 * found[:3]).all()
 
 
 def test_what_few_pairs_or_points_of_one_line_say_is_what_their_p_values_say() -> None:

@@ -146,7 +146,7 @@ def ask_of_values(encoder: CovariateEncoder, names: Collection[str]) -> str:
     name = next((one for one in asked if one not in several), next(iter(asked)))  # where two values are all
     first, second = (Place(name, value) for value in asked[name])
     return Message(
-        "Whether values of {names} differ is a question of its own, which may see more: {ask}.",
+        "Whether values of {names} differ is a question of its own, which may see other pairs: {ask}.",
         names=first_few(list(asked), _NAMED),
         ask=Message("gf.compare_graphs(X, Z, {a}, {b})", code="compare-values", a=first, b=second),
     )

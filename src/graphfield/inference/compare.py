@@ -56,7 +56,7 @@ _WITH_LEVELS = (
 )
 
 _MAY_FIND_FEWER = Message(
-    "Tests of all edges and covariates ({edges}) ask more at once, and may find fewer.",
+    "Tests of all edges and covariates ({edges}) ask another question, and may find other pairs.",
     edges=Message("gf.infer_edges", code="infer-edges"),
 )
 
@@ -118,7 +118,8 @@ def compare_graphs(
         everywhere) and ``q_value``: the share of false ones among pairs that differ as clearly. The latter
         knows that most pairs have no edge at any value: it is learned from all pairs how many do, and an
         edge that is clear at one value and absent at the other speaks louder than its difference, so
-        q-values need not have the order of p-values. It is never below the p-value. Of fewer than 13 pairs,
+        q-values need not have the order of p-values. It is never below the p-value, nor above ten times
+        that of p-values alone. Of fewer than 13 pairs,
         and where the values are points of one curve or model that have most of their errors in common, it is
         that of p-values alone (Benjamini and Hochberg). Between nodes that are
         no numbers, ``difference`` is that of their log-odds (or logarithms of rates) in units of the

@@ -84,8 +84,7 @@ def _by_p_values_alone(table: pd.DataFrame, also: str) -> str:
     named = [f"{pair_name(one, other)} ({p_text(p)})" for one, other, p in zip(*columns, strict=True)]
     return (
         f" By p-values alone (Benjamini-Hochberg) {first_few(named, _NAMED)} would count {also}: q-values "
-        "expect edges that come and go, and are cautious about one that is there throughout and changes its "
-        "size."
+        "go by what all pairs show as well, which makes less of these."
     )
 
 

@@ -335,9 +335,10 @@ class EdgeInference:
         def expected(q: str, what: str) -> str:
             return "" if self.caveat else false_words(self.table[q], what, fdr)
 
+        tested = count(int(self.table["p_value"].notna().sum()), "pair")
         text = (
             f"By {rows}{as_if}, at a false-discovery level of {fdr:.2f}: of "
-            f"{count(len(self.table), 'pair')} of nodes, {_having(n_edges)} an edge at some value of the "
+            f"{tested} of nodes, {_having(n_edges)} an edge at some value of the "
             f"covariates{expected('q_value', 'to be false')}. {_having(n_moving).capitalize()} one that "
             f"moves with them{expected('q_varies', 'not to move')}."
         )
@@ -348,9 +349,10 @@ class EdgeInference:
             text = f"{text[:-1]} by the test of all covariates together; by that of one given the others, "
             text += f"these do: {'; '.join(movers)}."
         if are_many(self.schema.encoder, self._n_units):
+            unit = "row" if self.starts is None else "time block" if self.timed else "group"
             text += (
-                " There are few rows for so many covariates, so edges are taken to follow few of them, in "
-                "straight lines."
+                f" There are only {count(self._n_units, unit)} for these covariates and levels: tests "
+                "look at straight lines and single levels, few of which are taken to matter."
             )
         if len(self.covariates) < 2:
             return text

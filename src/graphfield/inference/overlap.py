@@ -17,7 +17,7 @@ from scipy.spatial import KDTree
 
 from graphfield.data.covariates import Categorical, CovariateEncoder, Numeric
 from graphfield.data.encoded import Encoded
-from graphfield.exceptions import listing
+from graphfield.exceptions import first_few, listing
 from graphfield.inference.asked_values import evenly, position_of
 from graphfield.inference.covariate_basis import covariate_columns
 from graphfield.inference.enough_rows import LEAST_LEVEL, has_curves
@@ -26,6 +26,8 @@ from graphfield.inference.enough_rows import LEAST_LEVEL, has_curves
 _MOST_OUTSIDE = 0.1
 # Fewer common rows are none. Rows that are looked at, at most.
 _LEAST_ROWS, _MOST_ROWS = 10, 2_000
+# Rows of a side with a level, for the level to occur there. Levels that are named.
+_LEAST_OF_LEVEL, _MOST_LEVELS = 3, 4
 # Rows at a number: this share, those nearest to it, and no fewer than these.
 _NEAR, _LEAST_NEAR = 0.2, 20
 # Rows have what those of a side have within this times what most of these are apart, and a tenth of a
@@ -45,6 +47,7 @@ class Common:
     named: tuple[str, ...]
     others: tuple[str, ...]
     occur: bool = True  # whether rows are near the values that are named
+    left: str = ""  # levels of others that the common rows have, where these are not all
 
     @property
     def words(self) -> str:
@@ -54,7 +57,7 @@ class Common:
         if self.share:
             return (
                 f"Averaged over {self.share:.0%} of the rows, whose values of {listing(self.others)} occur "
-                "with all of these values."
+                f"with all of these values{self.left and f': those with {self.left}'}."
             )
         if not self.occur:
             return (
@@ -89,13 +92,16 @@ def common_rows(
     others = _coordinates(encoder, encoded, names)
     found = np.ones(len(looked_at), dtype=bool)
     for place in places:
-        found &= _is_near(others[_rows_at(encoder, encoded, place, near)], others[looked_at])
+        side = _rows_at(encoder, encoded, place, near)
+        found &= _is_near(others[side], others[looked_at])
+        found &= _levels_occur(encoder, encoded.take(side), encoded.take(looked_at), names)
     share = float(found.mean())
     if share >= 1 - _MOST_OUTSIDE:
         return Common(encoded, 1.0, named, names)
     if found.sum() < _LEAST_ROWS:
         return Common(encoded, 0.0, named, names)
-    return Common(encoded.take(looked_at[found]), share, named, names)
+    rows = encoded.take(looked_at[found])
+    return Common(rows, share, named, names, left=_levels_left(encoder, encoded, rows, names))
 
 
 @dataclass(frozen=True)
@@ -202,6 +208,32 @@ def _occurs(encoder: CovariateEncoder, encoded: Encoded, place: Mapping[str, flo
         return bool(len(rows))
     own = encoded.numeric[rows][:, [position_of(encoder, name)[0] for name in numbers]].astype(np.float64)
     return bool(_is_near(own, np.array([[place[name] for name in numbers]]), _NEAR_PLACE)[0])
+
+
+def _levels_occur(
+    encoder: CovariateEncoder, side: Encoded, rows: Encoded, names: Sequence[str]
+) -> NDArray[np.bool_]:
+    """Rows whose levels some rows of a side have, and not one or two by chance."""
+    found = np.ones(len(rows), dtype=bool)
+    for name in names:
+        position, column = position_of(encoder, name)
+        if isinstance(column, Categorical):
+            sizes = np.bincount(side.codes[:, position], minlength=len(column.levels))
+            found &= sizes[rows.codes[:, position]] >= _LEAST_OF_LEVEL
+    return found
+
+
+def _levels_left(encoder: CovariateEncoder, all_rows: Encoded, rows: Encoded, names: Sequence[str]) -> str:
+    """For a person, what categories are left with some of their levels only."""
+    parts = []
+    for name in names:
+        position, column = position_of(encoder, name)
+        if isinstance(column, Categorical):
+            own = np.unique(rows.codes[:, position])
+            if len(own) < len(np.unique(all_rows.codes[:, position])):
+                levels = first_few([str(column.levels[code]) for code in own], _MOST_LEVELS, " or ", "level")
+                parts.append(f"{name} = {levels}")
+    return " and ".join(parts)
 
 
 def _coordinates(encoder: CovariateEncoder, encoded: Encoded, names: Sequence[str]) -> NDArray[np.float64]:

@@ -186,7 +186,13 @@ class Question:
             )
         slowest, stretches = self.slowest()
         if stretches < MIN_STRETCHES:
-            others = ". Without it, others can be tested" if len(self.encoder.columns) > 1 else ""
+            levels = slowest in [column.name for column in self.encoder.numeric]
+            others = (
+                ". Without it, others can be tested"
+                f"{', or with its values as levels' if levels else ''}: p-values of the others are given it"
+                if len(self.encoder.columns) > 1
+                else ""
+            )
             return (
                 f"{slowest} changes so slowly that the series holds only about {stretches:.0f} independent "
                 f"stretches, and at least {MIN_STRETCHES} are needed{others}"
