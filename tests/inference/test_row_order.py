@@ -1,4 +1,4 @@
-"""Rows that are like those before them: said first, claimed of nothing, and counted in blocks of time."""
+"""Rows that are like those before them: said first, claimed of nothing, and counted in time blocks."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_edges_of_a_series_are_found_in_blocks_of_time():
     Z, time = pd.DataFrame({"heat": np.random.default_rng(1).normal(size=500)}), np.arange(500)
     found = gf.infer_edges(X, Z, time=time, random_state=0)
     assert found.edges()[["source", "target"]].to_numpy().tolist()[0] == ["a", "b"]
-    assert " blocks of time, at a false-discovery level" in found.summary()
+    assert " time blocks, at a false-discovery level" in found.summary()
     assert EdgeRecord.of(found).cut == 2 / np.sqrt(500), "blocks are for errors; a graph has all rows"
     with pytest.warns(gf.DataWarning, match="no errors can be promised"):
         walks = gf.infer_edges(series(500, 1.0), Z, time=time, random_state=0)

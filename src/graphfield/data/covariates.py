@@ -39,6 +39,7 @@ from graphfield.messages import Message
 MARGIN = 0.1
 UNKNOWN_POLICIES = ("error", "average")
 POOLED = "graphfield.pooled"  # where the attributes of a frame say which levels of each column are OTHER
+AS_TEXT = "graphfield.text"  # and which categories are text, stored so: nobody said that these are levels
 # In a file: the least standard deviation as a share of the range (less takes 10^17 rows), and how far from
 # one the shares of levels may add up.
 _LEAST_SPREAD, _SHARES_OFF = 1e-9, 1e-6
@@ -139,9 +140,10 @@ class CovariateEncoder:
         if not Z.names and not allow_empty:
             raise DataError.of("Z", "has no columns. Expected at least one covariate.")
         self.names, self.named, self.n_rows = Z.names, Z.named, len(Z.values)
-        pooled = Z.values.attrs.get(POOLED, {})
+        pooled, stored = Z.values.attrs.get(POOLED, {}), Z.values.attrs.get(AS_TEXT, ())
         learned = {
-            name: self._learn(name, Z.values[name], Z.places, pooled.get(name, ())) for name in Z.names
+            name: self._learn(name, Z.values[name], Z.places, pooled.get(name, ()), name in stored)
+            for name in Z.names
         }
         constant = [name for name, column in learned.items() if column is None]
         who, n = named("Covariate", constant), len(constant)
@@ -158,14 +160,14 @@ class CovariateEncoder:
         return self
 
     def _learn(
-        self, name: str, column: pd.Series, rows: NDArray[np.intp], pooled: Sequence[str]
+        self, name: str, column: pd.Series, rows: NDArray[np.intp], pooled: Sequence[str], stored_so: bool
     ) -> Numeric | Categorical | None:
         if is_categorical(column, name):
             text = as_text(column)
             levels, counts = count_levels(column, text)
             if len(levels) == 1:
                 return None
-            if not isinstance(column.dtype, pd.CategoricalDtype):  # there it was said what the levels are
+            if stored_so or not isinstance(column.dtype, pd.CategoricalDtype):  # a category says its levels
                 check_levels(name, text, levels, rows)
             shares = counts / counts.sum()
             few = () if OTHER not in levels else (level for level in pooled if level not in levels)

@@ -82,7 +82,7 @@ def rare_enough(sizes: Sequence[int], least: int) -> int:
     (12, 10, 10)
     """
     ordered, total = sorted(sizes), 0
-    for place, size in enumerate(ordered):
+    for place, size in enumerate(ordered[:-1]):
         total += size
         if place and total >= least:
             return max(least, size + 1)

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.data.covariates import AS_TEXT
 from graphfield.data.frames import Frame, as_frame, node_values
 from graphfield.data.gaps import Gaps
 from graphfield.data.roles import TableData, from_table
@@ -127,7 +128,7 @@ class RowSource:
         """All rows, or those at these positions, after what ``missing`` says about gaps in them."""
         n, gaps = len(self) if rows is None else len(rows), Gaps(missing)
         values: NDArray[np.floating] | None = None
-        covariates, labels, kept, start, stop = [], [], [], 0, 0
+        covariates, labels, kept, start, stop, text = [], [], [], 0, 0, set[str]()
         for block in self.blocks(rows):
             self._check_numbers(block.X)
             nodes = node_values(Frame(block.X, True))
@@ -137,11 +138,13 @@ class RowSource:
             kept.append(start + np.flatnonzero(keep))
             start, first, stop = start + len(nodes), stop, stop + int(keep.sum())
             values[first:stop] = nodes if keep.all() else nodes[keep]
+            text.update(_text_columns(block.Z))
             covariates.append(_small(block.Z[keep]))
             if block.groups is not None:
                 labels.append(_series(block)[keep])
         assert values is not None
         Z = gaps.settle(values[:stop], list(self.nodes), Frame(_joined_frames(covariates), True))
+        Z.values.attrs[AS_TEXT] = text
         at = np.concatenate(kept)
         return SourceRows(
             pd.DataFrame(values[:stop], columns=list(self.nodes), copy=False),
@@ -253,12 +256,12 @@ def _series(block: TableData) -> pd.Series:
 
 def _small(Z: pd.DataFrame) -> pd.DataFrame:
     """A copy, which does not hold the whole block, with text as categories: a code for each row."""
-    text = [name for name in Z.columns if _is_text(Z[name])]
-    return Z.copy().astype(dict.fromkeys(text, "category"))
+    return Z.copy().astype(dict.fromkeys(_text_columns(Z), "category"))
 
 
-def _is_text(column: pd.Series) -> bool:
-    return pd.api.types.is_object_dtype(column) or pd.api.types.is_string_dtype(column)
+def _text_columns(Z: pd.DataFrame) -> list[str]:
+    kinds = pd.api.types
+    return [str(name) for name in Z if kinds.is_object_dtype(Z[name]) or kinds.is_string_dtype(Z[name])]
 
 
 def _joined_frames(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:

@@ -376,8 +376,7 @@ class GraphEstimator(InNotebooks, NodeQuestions, RowOutputs, BaseEstimator, ABC)
 
     # -- shared by the subclasses -----------------------------------------------------------
 
-    def _findings(self) -> list[str]:
-        """What this fit found, in sentences."""
+    def _findings(self) -> list[str]:  # what this fit found, in sentences
         return []
 
     def __sklearn_tags__(self) -> Any:

@@ -322,13 +322,10 @@ class EdgeInference:
         return join_messages(" ", filter(None, [self._found_words(fdr), self.values_to_ask(fdr)]))
 
     def _found_words(self, fdr: float) -> str:
-        rows = count(len(self.encoded), "row")
+        rows, unit = count(len(self.encoded), "row"), "row"
         if self.starts is not None:
-            rows += (
-                f" in {count(self._n_units, 'block')} of time"
-                if self.timed
-                else f" of {count(self._n_units, 'group')}"
-            )
+            of, unit = ("in", "time block") if self.timed else ("of", "group")
+            rows += f" {of} {count(self._n_units, unit)}"
         n_edges, n_moving, movers = len(self.edges(fdr)), len(self.varying(fdr)), self.movers(fdr)
         as_if = ", as if they were independent" if self.caveat else ""
 
@@ -349,7 +346,6 @@ class EdgeInference:
             text = f"{text[:-1]} by the test of all covariates together; by that of one given the others, "
             text += f"these do: {'; '.join(movers)}."
         if are_many(self.schema.encoder, self._n_units):
-            unit = "row" if self.starts is None else "time block" if self.timed else "group"
             text += (
                 f" There are only {count(self._n_units, unit)} for these covariates and levels: tests "
                 "look at straight lines and single levels, few of which are taken to matter."
