@@ -322,3 +322,24 @@ def test_an_enum_of_polars_keeps_its_order():
     X, Z = small_data(60)
     frame = pl.DataFrame({"age": Z["age"].to_numpy(), "pain": pl.Series(levels * 20, dtype=pl.Enum(levels))})
     assert gf.RegGMM().fit(X, frame).encoder_.categorical[0].levels == tuple(levels)
+
+
+def test_a_level_called_like_the_pool_is_told():
+    X, _ = small_data(60)
+    table = X.assign(site=["Other"] * 20 + ["a"] * 30 + ["b"] * 6 + ["c"] * 4)
+    with pytest.warns(
+        gf.DataWarning, match=r"a level 'Other' \(20 rows\) of its own, and 'b', 'c' are pooled"
+    ):
+        gf.from_table(table, ["site"], rare=10)
+
+
+def test_nodes_that_are_named_can_be_left_out():
+    """What a check advises is added to the same command."""
+    X, Z = small_data(60)
+    table = pd.concat([X, Z[["age"]]], axis=1)
+    data = gf.from_table(table, ["age"], nodes=list(X.columns), drop=[X.columns[1]])
+    assert list(data.X.columns) == [X.columns[0], *X.columns[2:]]
+    with pytest.raises(gf.DataError, match="cannot be left out"):
+        gf.from_table(table, ["age"], drop=["age"])
+    with pytest.raises(gf.DataError, match="No column is left for a node"):
+        gf.from_table(table, ["age"], nodes=[X.columns[1]], drop=[X.columns[1]])

@@ -25,6 +25,10 @@ FITS = {
 }
 
 
+def polars_table(X: pd.DataFrame) -> object:
+    return pytest.importorskip("polars").from_pandas(X)
+
+
 @pytest.fixture(params=FITS, scope="module")
 def mixed(request):
     X, Z = mixed_table()
@@ -374,3 +378,19 @@ def test_a_mixture_follows_waves_that_lines_cannot(setting, least):
     assert ours > least
     assert ours > lines + 0.05
     assert mixture.score(sim.X[1_000:], test) > linear.score(sim.X[1_000:], test)
+
+
+@pytest.mark.parametrize("convert", [lambda X: X.astype({"b": object}), polars_table])
+def test_yes_and_no_of_any_container_are_binary(convert) -> None:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=80), "b": rng.random(80) < 0.5})
+    Z = pd.DataFrame({"age": rng.uniform(size=80)})
+    model = gf.NodewiseLasso().fit(convert(X), Z)
+    assert model.node_kinds_ == {"a": "gaussian", "b": "binary"}
+
+
+def test_missing_among_yes_and_no_is_a_gap() -> None:
+    X = pd.DataFrame({"a": np.arange(40.0) % 7, "b": [None, *[True, False, True] * 13]})
+    with pytest.warns(gf.DataWarning, match="Dropped 1 of 40 rows"):
+        model = gf.NodewiseLasso(missing="drop").fit(X, pd.DataFrame({"age": np.arange(40.0)}))
+    assert model.node_kinds_ == {"a": "gaussian", "b": "binary"}

@@ -265,3 +265,22 @@ def test_p_values_of_nothing_are_even() -> None:
     for p_values in (absent, moving):
         error = np.sqrt(0.05 * 0.95 / len(p_values))
         assert abs(np.mean(np.array(p_values) <= 0.05) - 0.05) < 3 * error
+
+
+def test_within_groups_nodes_that_are_yes_or_no_have_no_edges_between_groups() -> None:
+    """Subjects have levels of their own, which go together; rows of a subject have nothing in common."""
+    rng = np.random.default_rng(0)
+    subject = np.repeat(np.arange(60), 6)
+    level = rng.normal(size=60)[subject]
+    X = pd.DataFrame({name: 1.5 * level + rng.normal(size=len(subject)) for name in "abcd"})
+    X = X.assign(c=X.c > 0, d=X.d > 0)
+    Z = pd.DataFrame({"age": rng.uniform(size=len(subject))})
+    with pytest.warns(gf.DataWarning, match="Groups have levels of their own"):
+        found = gf.infer_edges(X, Z, groups=subject)
+    assert found.edges(0.01).empty
+    assert pair(found.table, "c", "d").p_value > 0.1
+    assert "'c', 'd' count as numbers here" in found.summary()
+    text = X.assign(c=np.where(X.c, "yes", np.where(X.a > 0, "no", "never")))
+    with pytest.warns(gf.DataWarning, match="Groups have levels of their own"):
+        kept = gf.infer_edges(text, Z, groups=subject)
+    assert "the others keep theirs, so edges between these are about" in kept.summary()

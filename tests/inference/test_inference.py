@@ -1120,3 +1120,25 @@ def test_of_many_levels_the_two_that_differ_most_clearly_are_named() -> None:
     said = summary(table, list("abcde"), estimates, "")
     assert "a - b (clearest of 5: +0.50 at a, +0.10 at b)." in said
     assert "Strongest" not in said
+
+
+@pytest.mark.filterwarnings("ignore:Groups have levels")
+def test_averages_have_intervals_that_cover_them() -> None:
+    """Of 90 %, over pairs with an edge and without one, with and without groups."""
+    covered = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(300, 6))
+        X[:, 1] += 0.5 * X[:, 0]
+        Z = pd.DataFrame({"age": rng.uniform(size=300)})
+        for groups in (None, np.arange(300) // 5):
+            found = gf.infer_edges(X, Z, groups=groups, covariates=[])
+            listed = found.edges(0.999)
+            low, high = listed.low.to_numpy(), listed.high.to_numpy()
+            assert ((low < listed.estimate) & (listed.estimate < high)).all()
+            is_edge = (listed.source == "x1") & (listed.target == "x2")
+            truth = np.where(is_edge, 0.5 / np.sqrt(1.25), 0.0)
+            covered.append(((low <= truth) & (truth <= high)).mean())
+    assert 0.84 < np.mean(covered) < 0.95
+    assert list(listed.columns[:6]) == ["source", "target", "estimate", "low", "high", "p_value"]
+    assert list(found.varying(0.999).columns[3:5]) == ["low", "high"]

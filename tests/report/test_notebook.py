@@ -31,7 +31,8 @@ def test_a_fitted_model_shows_its_edges_and_names_stay_text():
 
 def test_a_model_that_is_not_fitted_shows_its_parameters_and_has_no_page():
     model = gf.RegGMM(ridge=0.5)
-    assert model._repr_html_() == "<pre>RegGMM(ridge=0.5)</pre>"
+    assert model._repr_html_() is None
+    assert model._repr_mimebundle_() == {"text/plain": "RegGMM(ridge=0.5)"}
     with pytest.raises(NotFittedError):
         model.explore()
 

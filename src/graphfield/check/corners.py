@@ -1,4 +1,4 @@
-"""Combinations of two numeric covariates that hardly any rows have, though many would if unrelated."""
+"""Combinations of values of two covariates that hardly any rows have, though many would if unrelated."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.check.findings import EMPTY_CORNER, Finding
 from graphfield.data.dates import date_text
-from graphfield.exceptions import count
+from graphfield.exceptions import count, first_few
 
 # A corner is where two covariates are each among these shares of their lowest or highest values. It is empty
 # if at most this part of the rows are there that would be if the two were unrelated. It is told if these
@@ -20,6 +21,7 @@ _SHARES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)
 _EMPTY, _LEAST_ROWS, _LEAST_SHARE, _LARGE_SHARE = 0.02, 20, 0.04, 0.07
 # Fewer different values make a category, as far as corners go. More covariates are not looked at.
 _LEAST_VALUES, _MOST_COVARIATES = 5, 40
+_MOST_LEVELS = 20  # with more, single cells are no news
 _TOLD = 3  # pairs, the largest corners first
 
 
@@ -41,6 +43,11 @@ class _Corner:
     expected: float  # rows, if the two were unrelated
 
 
+def are_levels(values: NDArray[np.float64]) -> bool:
+    """Whether numbers are so few different ones that they are levels here."""
+    return len(np.unique(values[~np.isnan(values)])) < _LEAST_VALUES
+
+
 def corner_findings(
     numbers: dict[str, NDArray[np.float64]], dates: Collection[str], told: Collection[frozenset[str]]
 ) -> Iterator[Finding]:
@@ -52,6 +59,44 @@ def corner_findings(
     pairs = [corners for corners in pairs if corners and _share(corners[0]) >= _LARGE_SHARE]
     for corners in sorted(pairs, key=lambda found: -_share(found[0]))[:_TOLD]:
         yield _finding(corners, numbers, dates)
+
+
+def cell_findings(levels: dict[str, NDArray[np.object_]]) -> Iterator[Finding]:
+    """About combinations of levels; of each covariate the level of each row, None where there is none.
+
+    Of numbers, levels are their values where these are few.
+    """
+    few = {name: own for name, own in levels.items() if len(set(own) - {None}) <= _MOST_LEVELS}
+    if len(few) > _MOST_COVARIATES:
+        return
+    pairs = [(a, b, _empty_cells(few[a], few[b])) for a, b in combinations(few, 2)]
+    told = sorted((found for found in pairs if found[2]), key=lambda found: -found[2][0][2])
+    for a, b, cells in told[:_TOLD]:
+        where = [
+            f"{a} = {one} with {b} = {other} ({count(n_rows, 'row') if n_rows else 'none'}, where "
+            f"{expected:,.0f} would be if the two were unrelated)"
+            for one, other, expected, n_rows in cells
+        ]
+        yield Finding(
+            EMPTY_CORNER,
+            (a, b),
+            f"Hardly any rows have some combinations of covariates {a!r} and {b!r}: "
+            f"{first_few(where, _TOLD)}.",
+            "Graphs there are extrapolated, and what the one does and what the other does is told apart by "
+            "the other rows alone.",
+        )
+
+
+def _empty_cells(ones: NDArray[np.object_], others: NDArray[np.object_]) -> list[tuple[str, str, float, int]]:
+    """Level, level, rows if the two were unrelated, and rows; the largest first."""
+    cells = pd.crosstab(ones, others)  # without rows where either has none
+    rows = cells.to_numpy()
+    expected = np.outer(rows.sum(axis=1), rows.sum(axis=0)) / max(rows.sum(), 1)
+    empty = np.argwhere((rows <= _EMPTY * expected) & (expected >= _LEAST_ROWS))
+    found = [
+        (str(cells.index[i]), str(cells.columns[j]), float(expected[i, j]), int(rows[i, j])) for i, j in empty
+    ]
+    return sorted(found, key=lambda cell: -cell[2])
 
 
 def _ends(name: str, values: NDArray[np.float64]) -> list[_End]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from graphfield.check.codes import FEW_VALUES, few_different
-from graphfield.check.corners import corner_findings
+from graphfield.check.corners import are_levels, cell_findings, corner_findings
 from graphfield.check.findings import LEAK, Finding, drop_argument
 from graphfield.check.levels import level_findings, still_nodes
 from graphfield.check.relations import COPY_TOLERANCE, covariate_relation_findings, rank_correlation
@@ -28,6 +28,7 @@ from graphfield.data.dates import are_number_dates, is_date, to_days
 from graphfield.data.frames import Frame
 from graphfield.data.identifiers import has_distinct_numbers, has_rising_numbers
 from graphfield.data.level_text import as_text, is_categorical
+from graphfield.data.two_numbers import level_text
 from graphfield.messages import Argument, Message
 
 # Above this rank correlation a covariate is nearly a function of a node; above this share of its variance a
@@ -41,9 +42,10 @@ _WORTH_A_LOOK = 0.3
 _BINS, _ROWS_PER_BIN = 50, 20
 # Whole numbers up to this under such a name go round: hour 23 is followed by 0.
 _CYCLE_NAME = re.compile(
-    r"(^|[_\W])(month|hour|weekday|wday|dow|season|quarter|mon|hr)($|[_\W])", re.IGNORECASE
+    r"(^|[_\W])(month|hour|weekday|wday|dow|day_?of_?week|season|quarter|mon|hr)($|[_\W])", re.IGNORECASE
 )
-_LONGEST_CYCLE = 31
+_YEAR_NAME = re.compile(r"(^|[_\W])(day_?of_?(the_?)?year|yday|doy)($|[_\W])", re.IGNORECASE)
+_LONGEST_CYCLE, _LONGEST_YEAR = 31, 366
 
 
 def covariate_findings(
@@ -63,6 +65,7 @@ def covariate_findings(
     whole: dict[str, NDArray[np.float64]] = {}
     numbers: dict[str, NDArray[np.float64]] = {}
     codes: dict[str, NDArray[np.intp]] = {}
+    levels: dict[str, NDArray[np.object_]] = {}
     seen = nodes.mask(bad_nodes[list(nodes.columns)].to_numpy(dtype=bool))
     for name in Z.names:
         gaps = bad[name].to_numpy()
@@ -78,9 +81,13 @@ def covariate_findings(
             codes[name] = np.where(gaps, -1, level)[rows]
             text = pd.Series(as_text(Z.values[name])).where(~gaps, None)
             yield from still_nodes(name, text.to_numpy(), seen)
+            levels[name] = text.to_numpy(dtype=object)[rows]
         else:
             whole[name] = filled_numbers(Z.values[name], gaps)
             numbers[name] = whole[name][rows]
+            if are_levels(numbers[name]) and not is_date(present):
+                levels[name] = np.array([level_text(value) for value in numbers[name]], dtype=object)
+                levels[name][gaps[rows]] = None
             yield from _code_findings(name, present)
             yield from _identifier(name, present)
     plain = [name for name in whole if not is_date(Z.values[name])]
@@ -98,6 +105,7 @@ def covariate_findings(
         yield from corner_findings(
             whole_rows, set(numbers) - set(plain), [frozenset(one.columns) for one in same]
         )
+    yield from cell_findings(levels)
     two = {name: own.astype(np.float64) for name, own in codes.items() if np.ptp(own) == 1 and own.min() == 0}
     linear = {**numbers, **two}
     if linear:
@@ -129,14 +137,18 @@ def _code_findings(name: str, present: pd.Series) -> Iterator[Finding]:
         return
     values = np.unique(present.to_numpy(dtype=np.float64))
     first = values[0]
-    whole = np.array_equal(values, np.round(values)) and first >= 0 and values[-1] <= _LONGEST_CYCLE
-    if whole and _CYCLE_NAME.search(name):
+    is_day = _YEAR_NAME.search(name) is not None
+    longest = _LONGEST_YEAR if is_day else _LONGEST_CYCLE
+    whole = np.array_equal(values, np.round(values)) and first >= 0 and values[-1] <= longest
+    if whole and (is_day or _CYCLE_NAME.search(name)):
         yield Finding(
             "cyclic-covariate",
             (name,),
             f"Covariate {name!r} is taken as a number, so that {first:g} and {values[-1]:g} are far apart, "
             "although the one may come right after the other.",
-            Message(
+            "Give its sine and cosine in its place (of 2 pi times the day over 365), which go round."
+            if is_day
+            else Message(
                 "Take it as categories with {categories}.",
                 categories=Argument("categories", [name], "from_table"),
             ),

@@ -182,17 +182,21 @@ def still_nodes(name: str, text: NDArray[np.object_], nodes: pd.DataFrame) -> It
     ranges = (rows.max() - rows.min()).fillna(0)
     common = levels.value_counts()[ranges.index] >= RARE_LEVEL
     varies = (nodes.max() > nodes.min()).to_numpy()
+    sizes = rows.count()
     still = [
-        (str(level), str(node))
+        (str(level), str(node), bool(sizes.loc[level, node]))
         for level in ranges.index[common.to_numpy()]
         for node in nodes.columns[(ranges.loc[level] == 0).to_numpy() & varies]
     ]
     if not still:
         return
-    shown = first_few([f"{node!r} where it is {level!r}" for level, node in still], _NAMED)
+    shown = first_few(
+        [f"{node!r} where it is {level!r}{'' if seen else ' (no value)'}" for level, node, seen in still],
+        _NAMED,
+    )
     yield Finding(
         "still-node",
-        tuple(dict.fromkeys(node for _, node in still)),
+        tuple(dict.fromkeys(node for _, node, _ in still)),
         f"Nodes never change at a level of {name!r}: {shown}. A model shows edges there all the same, "
         "taken over from other levels.",
         "Do not read edges of these nodes at these levels, or fit the rows of the other levels alone.",

@@ -77,10 +77,15 @@ class LevelCheck:
         """Which graph is tested, where levels were subtracted; other kinds of nodes keep theirs."""
         if not self.prefers:
             return ""
-        whose = "" if numbers_alone else " from nodes that are numbers"
+        if not numbers_alone:
+            return (
+                "Levels that groups have of their own were subtracted from nodes that are numbers; the "
+                "others keep theirs, so edges between these are about what differs between groups as well."
+                f"{self.words_of_fixed(names)}"
+            )
         return (
             "The graph is the one within groups: levels that these have of their own were "
-            f"subtracted{whose}.{self.words_of_fixed(names)}"
+            f"subtracted.{self.words_of_fixed(names)}"
         )
 
     @classmethod

@@ -238,11 +238,14 @@ def _refuse_text(frame: Frame, name: str, kind: str, levels: str) -> None:
         )
 
 
+_YES_NO = (bool, np.bool_)  # also of columns of objects, as where some are missing, or of polars
+
+
 def _guess_kind(column: pd.Series) -> str:
     """Of a column without missing values; text among numbers is a mistake, which "gaussian" will find."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return "ordinal" if is_ordered(column) else "categorical"
-    if pd.api.types.is_bool_dtype(column):
+    if pd.api.types.is_bool_dtype(column) or (len(column) and all(isinstance(v, _YES_NO) for v in column)):
         return "binary"
     if pd.api.types.is_numeric_dtype(column) or not all(isinstance(value, str) for value in column):
         return "gaussian"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -13,7 +14,15 @@ from graphfield.data.covariates import OTHER, POOLED
 from graphfield.data.frames import Frame
 from graphfield.data.level_text import as_text, is_categorical, is_ordered, level_order
 from graphfield.data.missing import bad_entries
-from graphfield.exceptions import DataError, ParameterError, listing, suggestion
+from graphfield.exceptions import (
+    DataError,
+    DataWarning,
+    ParameterError,
+    agreed,
+    count,
+    listing,
+    suggestion,
+)
 from graphfield.messages import Argument
 
 
@@ -66,11 +75,25 @@ def pool_rare(
         sizes = counts.groupby(pd.Series(alike_levels(counts))).transform("sum")
         few = sorted(str(level) for level in counts.index[sizes < rows] if level != OTHER)
         if few:
+            _warn_of_own(str(name), few, counts)
             pooled[str(name)] = few
             columns[name] = _in_order(column, text.where(~text.isin(few), OTHER).where(present, None))
     result = Z.assign(**columns)
     result.attrs[POOLED] = pooled  # for the encoder of a model, which is asked about these levels later
     return result, pooled
+
+
+def _warn_of_own(name: str, few: list[str], counts: pd.Series) -> None:
+    """Where a covariate has a level of its own that is nearly called like the pool."""
+    own = [level for level in counts.index if level not in few and str(level).strip().lower() == OTHER]
+    if own and own[0] != OTHER:
+        warnings.warn(
+            f"Covariate {name!r} has a level {own[0]!r} ({count(int(counts[own[0]]), 'row')}) of its own, "
+            f"and {listing(few, most=4)} {agreed(len(few), 'is', 'are')} pooled into {OTHER!r} beside it: "
+            "call it otherwise in the table.",
+            DataWarning,
+            stacklevel=4,
+        )
 
 
 def rare_enough(sizes: Sequence[int], least: int) -> int:

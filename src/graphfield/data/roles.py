@@ -35,6 +35,8 @@ from graphfield.exceptions import (
 )
 from graphfield.messages import Argument, Message, Row
 
+_FOR_NODE = "for a node"
+
 
 @dataclass(frozen=True, repr=False)
 class TableData:
@@ -127,8 +129,8 @@ def from_table(
         Covariates (names or patterns) that are categories although their values are numbers, such as the
         codes of sites or the month.
     drop : sequence of str
-        Columns (names or patterns) to leave out where a pattern or the default would take them. A column that
-        is named for a role is not left out by a pattern.
+        Columns (names or patterns) to leave out where a pattern or the default would take them; also nodes
+        that are named in ``nodes``. Otherwise a column that is named for a role is not left out by a pattern.
     missing : {"error", "drop", "impute"}, optional
         What to do at once about missing values, as the estimators do it in `fit`. By default they stay, for
         `fit` to deal with; rows that are dropped here are missing in all parts.
@@ -277,7 +279,7 @@ def _resolve(wanted: Sequence[str], names: list[str], role: str, dropped: Sequen
                 f"The table has no column {pattern!r} {role}.{suggestion(pattern, names)} It has "
                 f"{listing(names)}."
             ).about(column=pattern)
-        if pattern in dropped:
+        if pattern in dropped and role != _FOR_NODE:  # a list of nodes is shortened
             raise DataError(
                 "{column!r}: a column cannot be left out ({drop}) and be named {role}.",
                 column=pattern,
@@ -294,7 +296,7 @@ def _node_names(wanted: list[str], names: list[str], dropped: list[str], taken: 
     """Patterns pass over columns that have another role; names do not, so that they are refused."""
     if not wanted:
         return []
-    found = _resolve(wanted, names, "for a node", dropped)
+    found = _resolve(wanted, names, _FOR_NODE, dropped)
     left = [name for name in found if name in wanted or name not in taken]
     if not left:
         have = agreed(len(found), "has", "have")

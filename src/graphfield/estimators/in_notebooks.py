@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from importlib import import_module
 from typing import Any
 
@@ -20,8 +19,8 @@ class InNotebooks:
         check_is_fitted(self)
         return import_module(_NOTEBOOK).explore(self, Z, height=height, **parts)
 
-    def _repr_html_(self) -> str:
-        return str(self._repr_mimebundle_().get("text/html", f"<pre>{escape(repr(self))}</pre>"))
+    def _repr_html_(self) -> str | None:
+        return self._repr_mimebundle_().get("text/html")  # without one, a notebook shows the text
 
     def _repr_mimebundle_(self, **_kwargs: Any) -> dict[str, str]:
         """Its text and, once it is fitted, what it found."""

@@ -138,8 +138,8 @@ def reading(table: pd.DataFrame, places: list[str], level: float) -> str:
     if table.sort_values(["p_value", "q_value"])["q_value"].is_monotonic_increasing:
         return told
     return (
-        f"{told} An edge that is clear at one value and absent at another counts for more than its "
-        "difference, so q-values need not have the order of p-values."
+        f"{told} Q-values need not have the order of p-values: they go by what all pairs show as well, such "
+        "as how many have no edge, the same at all values, or one that comes and goes."
     )
 
 

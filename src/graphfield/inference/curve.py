@@ -35,6 +35,32 @@ _BEND = 2.5
 WHY_GAPS = "too few rows, or no estimate within ±1"
 
 
+Array = NDArray[np.float64]
+
+
+def intervals_of(
+    estimate: Array, error: Array, freedom: float, width: float | None = None
+) -> tuple[Array, Array]:
+    """Of 90 %, or so many errors wide, on the scale of Fisher's z, where estimates near one are not skewed.
+
+    That scale has no end: where errors are large beside what is left up to one, it says nothing of the other
+    end either, and intervals are those of the plain scale, which ends at one. Which scale it is does not
+    depend on what is asked, so a wider interval holds a narrower one.
+    """
+    usual = float(student.ppf((1 + _USUAL) / 2, freedom))
+    of_usual, plain_of_usual = _on_scales(estimate, usual * error)
+    is_plain = (usual * error > 1 - estimate**2) & (np.ptp(plain_of_usual, axis=0) < np.ptp(of_usual, axis=0))
+    (low, high), plain = _on_scales(estimate, (usual if width is None else width) * error)
+    return np.where(is_plain, plain[0], low), np.where(is_plain, plain[1], high)
+
+
+def _on_scales(estimate: Array, half: Array) -> tuple[Array, Array]:
+    """Lower and upper ends, (2, values), on the scale of Fisher's z and on the plain one."""
+    sides = np.stack([-half, half])
+    on_z = np.tanh(np.arctanh(estimate) + sides / (1 - estimate**2))
+    return on_z, np.clip(estimate + sides, -1.0, 1.0)
+
+
 @dataclass(frozen=True)
 class Curve:
     """Estimates at values of a covariate, their covariance, and its degrees of freedom.
@@ -47,32 +73,13 @@ class Curve:
     covariance: NDArray[np.float64]
     freedom: float
 
-    def intervals(
-        self, level: float, simultaneous: bool, seed: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """On the scale of Fisher's z, where estimates near one are not skewed.
-
-        That scale has no end: where errors are large beside what is left up to one, it says nothing of the
-        other end either, and intervals are those of the plain scale, which ends at one. Which scale it is
-        does not depend on what is asked, so a wider interval holds a narrower one.
-        """
+    def intervals(self, level: float, simultaneous: bool, seed: int) -> tuple[Array, Array]:
+        """That hold at each value, or at all of them."""
         error = np.sqrt(np.maximum(np.diag(self.covariance), 1e-20))
         width = float(student.ppf((1 + level) / 2, self.freedom))
         if simultaneous:
             width = max(width, self._largest(error, level, seed))
-        usual = float(student.ppf((1 + _USUAL) / 2, self.freedom)) * error
-        of_usual, plain_of_usual = self._on_scales(usual)
-        is_plain = (usual > 1 - self.estimate**2) & (
-            np.ptp(plain_of_usual, axis=0) < np.ptp(of_usual, axis=0)
-        )
-        (low, high), plain = self._on_scales(width * error)
-        return np.where(is_plain, plain[0], low), np.where(is_plain, plain[1], high)
-
-    def _on_scales(self, half: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lower and upper ends, (2, values), on the scale of Fisher's z and on the plain one."""
-        sides = np.stack([-half, half])
-        on_z = np.tanh(np.arctanh(self.estimate) + sides / (1 - self.estimate**2))
-        return on_z, np.clip(self.estimate + sides, -1.0, 1.0)
+        return intervals_of(self.estimate, error, self.freedom, width)
 
     def known(self) -> Curve:
         """The curve at the values at which there is an estimate."""

@@ -14,7 +14,6 @@ from graphfield.data.frames import as_frame
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number, root_seed, training_inputs
 from graphfield.estimators.reggmm import RegGMM
-from graphfield.estimators.training_set import without_levels
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.inference.common_nodes import CommonNodes, wanted_nodes
 from graphfield.inference.covariate_basis import Smooth
@@ -37,6 +36,7 @@ from graphfield.inference.question import (
     numbers_alone,
     sort_rows,
     times_of,
+    within_groups,
 )
 from graphfield.inference.row_order import are_in_order, rows_as_series, rows_one_by_one
 from graphfield.inference.running_tests import Tested, holm, settle
@@ -146,7 +146,7 @@ def dependence_test(
     check_number("degrees", degrees, 1, 10, integer=True)
     check_number("n_folds", n_folds, 2, integer=True)
     inputs = numbers_alone(training_inputs(X, Z, missing, node_types=node_types, groups=groups))
-    inputs, labels, _ = without_levels(inputs, groups, X)
+    inputs, labels, _, _ = within_groups(inputs, groups, X)
     labels = None if labels is None else np.unique(labels, return_inverse=True)[1]
     times = None if time is None else times_of(time, X)[inputs.rows]
     in_order = are_in_order(X, Z, groups, time, in_order)

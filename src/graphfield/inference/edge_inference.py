@@ -63,6 +63,8 @@ class EdgeInference:
     encoded, starts, seed
         Covariates of the rows, where each group begins, or each stretch of time (None without both), what
         random draws start from.
+    intervals : pair of ndarray
+        Of 90 %, for estimates: ``low`` and ``high`` of lists; NaN for a pair that is several numbers.
     timed : bool
         Whether rows are in the order of time, in stretches that count as one each.
     caveat : str
@@ -82,6 +84,7 @@ class EdgeInference:
     encoded: Encoded
     starts: NDArray[np.intp] | None
     seed: int
+    intervals: tuple[NDArray[np.float64], NDArray[np.float64]]
     timed: bool = False
     caveat: str = ""
     about: str = ""
@@ -99,7 +102,9 @@ class EdgeInference:
     def _found(self, q: str, p: str, fdr: float) -> pd.DataFrame:
         check_number("fdr", fdr, 0, 1, open_low=True, open_high=True)
         found = self.table[self.table[q] <= fdr].sort_values(p, kind="stable")
-        return WideTable(found.reset_index(drop=True))
+        low, high = (ends[found.index] for ends in self.intervals)
+        first, others = found.iloc[:, :3].assign(low=low, high=high), found.iloc[:, 3:]
+        return WideTable(pd.concat([first, others], axis=1).reset_index(drop=True))
 
     def predict_graph(self, Z: Any, fdr: float = 0.1) -> NDArray[np.bool_]:
         """The edges at each z, (n, p, p).
@@ -218,17 +223,8 @@ class EdgeInference:
                 return fit_columns(self.scores, pair, design, rows)
             return fit_scores(self.scores.of(slice(pair, pair + 1)).at(rows), design)[0]
 
-        encoder = self.schema.encoder
-        return curve_of_pair(
-            fit_pair,
-            encoder,
-            self.encoded,
-            self.starts,
-            covariate,
-            others or {},
-            n_points,
-            self._averaged,
-        )
+        rows = self.schema.encoder, self.encoded, self.starts
+        return curve_of_pair(fit_pair, *rows, covariate, others or {}, n_points, self._averaged)
 
     def has_sign(self, pair: int) -> bool:
         """Whether an edge is one number: not where one of its nodes has three levels or more."""

@@ -11,6 +11,7 @@ from scipy.stats import t as student
 
 from graphfield.data.encoded import Encoded
 from graphfield.graphs.false_discoveries import combine_tests
+from graphfield.inference.curve import intervals_of
 from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import EdgeBasis
 from graphfield.inference.pair_scores import PairScores, Scores
@@ -110,6 +111,13 @@ class EdgeTests:
     p_moving: tuple[NDArray[np.float64], ...]
     p_varies: NDArray[np.float64]
     p_of_covariate: dict[str, NDArray[np.float64]]
+    freedom: float = np.inf  # of the standard errors
+
+    @property
+    def intervals(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of the average, 90 %; not a number where it cannot be one, or is a norm."""
+        inner = np.where(np.abs(self.estimate) < 1, self.estimate, np.nan)
+        return intervals_of(inner, self.standard_error, self.freedom)
 
     @property
     def p_value(self) -> NDArray[np.float64]:
@@ -181,7 +189,9 @@ def edge_tests(
     together = [np.concatenate(column) for column in zip(*parts, strict=True)]
     estimate, error, p_average, p_together, p_varies, *p_of_covariate = together
     named = dict(zip(of_covariate, p_of_covariate, strict=True))
-    found = EdgeTests(estimate, error, p_average, (p_together, p_varies), p_varies, named)
+    found = EdgeTests(
+        estimate, error, p_average, (p_together, p_varies), p_varies, named, design.freedom(slice(0, 1))
+    )
     if scores.if_still is None:
         return found
     return found.with_doubt(edge_tests(scores.if_still, basis, starts, encoded, of_covariate))
@@ -232,7 +242,8 @@ def many_edge_tests(
     p_varies = combine_tests(list(columns))
     named = np.array(effects.names)
     of_covariate = {name: combine_tests(list(columns[named == name])) for name in wanted}
-    found = EdgeTests(estimate, np.sqrt(variance), p_average, (p_varies,), p_varies, of_covariate)
+    freedom = design.freedom(slice(None))
+    found = EdgeTests(estimate, np.sqrt(variance), p_average, (p_varies,), p_varies, of_covariate, freedom)
     if scores.if_still is None:
         return found
     return found.with_doubt(many_edge_tests(scores.if_still, effects, starts, wanted))

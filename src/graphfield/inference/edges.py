@@ -15,8 +15,8 @@ from graphfield.check.relations import relation_findings
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import as_frame
+from graphfield.data.splits import group_labels
 from graphfield.estimators.inputs import root_seed, training_inputs
-from graphfield.estimators.training_set import without_levels
 from graphfield.exceptions import DataError, DataWarning, agreed, count, listing
 from graphfield.fields.schema import Schema
 from graphfield.inference.cleaned_nodes import CleanedNodes
@@ -51,7 +51,14 @@ from graphfield.inference.kind_regressions import scores_of_kinds
 from graphfield.inference.kind_scores import KindScores
 from graphfield.inference.kind_tests import kind_edge_tests
 from graphfield.inference.pair_scores import PairScores, pair_scores
-from graphfield.inference.question import Question, in_even_units, numbers_alone, sort_rows, times_of
+from graphfield.inference.question import (
+    Question,
+    in_even_units,
+    numbers_alone,
+    sort_rows,
+    times_of,
+    within_groups,
+)
 from graphfield.inference.row_order import are_in_order, few_stretches, rows_one_by_one
 from graphfield.solvers.family_folds import n_ticks as n_ticks_of_kinds
 from graphfield.solvers.moving_lasso import n_ticks
@@ -178,6 +185,7 @@ def infer_edges(
         caveat=caveat,
         about=" ".join(filter(None, [_which_graph(question), _untested_words(untested)])),
         untested=tuple(untested),
+        intervals=tests.intervals,
     )
 
 
@@ -195,7 +203,12 @@ def _which_graph(question: Question) -> str:
     inputs, levels = question.inputs, question.levels
     if levels is None:
         return ""
-    return levels.words_of_graph(inputs.node_names, numbers_alone=inputs.types is None)
+    told = levels.words_of_graph(inputs.node_names, numbers_alone=inputs.types is None)
+    if not question.as_numbers:
+        return told
+    counts = agreed(len(question.as_numbers), "counts as a number", "count as numbers")
+    nodes = listing(question.as_numbers, most=4)
+    return f"{told} {nodes} {counts} here, as levels can be taken from numbers alone."
 
 
 def read_question(
@@ -211,7 +224,10 @@ def read_question(
 ) -> Question:
     """Sorted rows, nodes less the levels of groups, as many functions of z as rows allow."""
     read = training_inputs(X, Z, missing, node_types=node_types, groups=groups)
-    inputs, labels, levels = without_levels(read, groups, X, wanted=subtract_levels)
+    if subtract_levels:
+        inputs, labels, levels, as_numbers = within_groups(read, groups, X)
+    else:
+        inputs, labels, levels, as_numbers = read, group_labels(groups, X, read.rows), None, []
     codes = None if labels is None else np.unique(labels, return_inverse=True)[1]
     times = None if time is None or codes is not None else times_of(time, X)[inputs.rows]
     in_order = are_in_order(X, Z, groups, time, in_order)
@@ -225,7 +241,16 @@ def read_question(
         warnings.warn(f"{finding.message} {finding.advice}", DataWarning, stacklevel=3)
     inputs, _ = in_even_units(inputs, codes)
     question = Question(
-        inputs, encoder, codes, times is not None, 1, N_FOLDS, 0, in_order=in_order, levels=levels
+        inputs,
+        encoder,
+        codes,
+        times is not None,
+        1,
+        N_FOLDS,
+        0,
+        in_order=in_order,
+        levels=levels,
+        as_numbers=tuple(as_numbers),
     )
     if times is not None:
         question = question.in_blocks(np.sort(times))

@@ -17,7 +17,7 @@ from graphfield.estimators.inputs import Inputs
 from graphfield.exceptions import DataError, DataWarning, count, first_few
 from graphfield.inference.covariate_basis import covariate_columns
 from graphfield.inference.edge_basis import n_functions
-from graphfield.messages import Argument
+from graphfield.messages import Argument, Message
 
 N_FOLDS = 5
 # Fewer rows are cut into folds several times, so that all cuts together hold as many, at most so often.
@@ -156,12 +156,12 @@ def _check_levels(column: Categorical, codes: NDArray[np.int64], labels: NDArray
         if rows.sum() < LEAST_LEVEL:
             raise DataError(
                 "Level {level!r} of covariate {column!r} has {rows}, and {least} are needed to say anything "
-                "of its edges. Pool rare levels ({rare}), or leave these rows out.",
+                "of its edges. {advice}.",
                 level=level,
                 column=column.name,
                 rows=count(int(rows.sum()), "row"),
                 least=LEAST_LEVEL,
-                rare=Argument("rare", rare_enough(sizes, LEAST_LEVEL), "from_table"),
+                advice=_what_to_do(column.name, sizes),
             )
         if labels is not None and len(np.unique(labels[rows])) == 1:
             raise DataError(
@@ -171,6 +171,16 @@ def _check_levels(column: Categorical, codes: NDArray[np.int64], labels: NDArray
                 level=level,
                 column=column.name,
             )
+
+
+def _what_to_do(name: str, sizes: Sequence[int]) -> Message:
+    """About levels that are too few: a pool needs several of them, and another level beside it."""
+    most = rare_enough(sizes, LEAST_LEVEL)
+    few = [size for size in sizes if size < most]
+    if len(few) < 2 or sum(few) < LEAST_LEVEL:
+        return Message("Leave these rows out, or this covariate")
+    rare = Argument("rare", {name: most}, "from_table")
+    return Message("Pool rare levels ({rare}), or leave these rows out", rare=rare)
 
 
 def check_nodes_vary(values: NDArray[Any], names: Sequence[str], where: str) -> None:

@@ -135,7 +135,8 @@ def kind_edge_tests(
     found = [_test_pair(scores, pair, basis, design, of_covariate) for pair in range(scores.n_pairs)]
     estimate, error, p_average, p_together, p_varies, *own = np.array(found).T
     named = dict(zip(of_covariate, own, strict=True))
-    return EdgeTests(estimate, error, p_average, (p_together, p_varies), p_varies, named)
+    freedom = design.freedom(slice(0, 1))
+    return EdgeTests(estimate, error, p_average, (p_together, p_varies), p_varies, named, freedom)
 
 
 def _test_pair(
@@ -149,7 +150,7 @@ def _test_pair(
     p_values = presence_and_movement(lambda which: np.array([fit.p_value(which)]), basis.ends)
     average = fit.coef[0]
     estimate = average[0] if len(average) == 1 else np.sqrt(np.square(average).sum())
-    error = np.sqrt(np.trace(fit.covariance[0, :, 0]))
+    error = np.sqrt(fit.covariance[0, 0, 0, 0]) if len(average) == 1 else np.nan
     found = [estimate, error, *np.concatenate(p_values)]
     for own in of_covariate.values():
         p_value = np.nan

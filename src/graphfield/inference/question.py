@@ -15,7 +15,7 @@ from graphfield.data.node_units import choose_units
 from graphfield.data.roles import time_values
 from graphfield.data.splits import folds, time_blocks
 from graphfield.estimators.inputs import Inputs
-from graphfield.estimators.training_set import smooth_features
+from graphfield.estimators.training_set import smooth_features, without_levels
 from graphfield.exceptions import DataError
 from graphfield.inference.cleaned_nodes import (
     CleanedNodes,
@@ -70,6 +70,7 @@ class Question:
     blocks: NDArray[np.intp] | None = None  # stretches of time that count as one each, where not all alike
     in_order: bool = False  # rows follow each other though nobody says when
     levels: LevelCheck | None = None  # whether groups have levels of their own, which were then subtracted
+    as_numbers: tuple[str, ...] = ()  # other kinds of nodes that count as numbers for it
 
     @property
     def rows(self) -> Rows:
@@ -247,6 +248,23 @@ def numbers_alone(inputs: Inputs) -> Inputs:
     if inputs.types is not None and set(inputs.types.kinds) <= set(NUMBERS):
         return replace(inputs, types=None)
     return inputs
+
+
+def within_groups(
+    inputs: Inputs, groups: Any, X: Any
+) -> tuple[Inputs, NDArray | None, LevelCheck | None, list[str]]:
+    """Nodes less the levels of their groups, where these have any, and those that count as numbers for it.
+
+    Levels can be taken from numbers alone. Where some nodes kept theirs, edges between these would be about
+    groups as well, so binary nodes and counts are taken for numbers here: what is left of them has none.
+    """
+    types = inputs.types
+    if groups is None or types is None or "categorical" in types.kinds:
+        return *without_levels(inputs, groups, X), []
+    found, labels, levels = without_levels(replace(inputs, types=None), groups, X)
+    if levels is None or not levels.prefers:
+        return inputs, labels, levels, []
+    return found, labels, levels, types.others
 
 
 def in_even_units(inputs: Inputs, labels: NDArray[np.intp] | None) -> tuple[Inputs, str]:
