@@ -604,7 +604,12 @@ def test_same_subjects_before_and_after() -> None:
         (1, 0.3, ", but a test of all pairs together does not confirm it (p = .300): take it for a hint"),
         (2, 0.01, ": fewer than one of them is expected not to differ. A test of all pairs together agrees"),
         (0, 0.01, ", yet a test of all pairs together sees a difference (p = .010)"),
-        (0, 0.3, "; a test of all pairs together sees no difference either (p = .300)"),
+        (
+            0,
+            0.3,
+            "; a test of all pairs together, which looks for single clear ones, sees no difference either "
+            "(p = .300)",
+        ),
     ],
 )
 def test_pairs_one_by_one_and_together_do_not_contradict_each_other(

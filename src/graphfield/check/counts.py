@@ -19,6 +19,9 @@ from graphfield.messages import Argument, Message
 _PARTS, _SAME_SUM = 3, 0.02
 # Counts with at least this share of zeros are far from any bell.
 _MANY_ZEROS = 0.2
+# Log-ratios of fewer parts have many edges that their common level makes: of 20 independent parts and 1,500
+# rows more than half of all pairs (benchmarks/compositions.py has designs with more).
+_MANY_PARTS = 30
 _NAMED = 5  # columns with their share in one message
 
 
@@ -36,10 +39,18 @@ def composition_findings(names: Sequence[str], values: NDArray[np.float64]) -> I
             "some must go down where others go up.",
             Message(
                 "Model their log-ratios ({clr}, of neural models and AutoCGM): logarithms less the level of "
-                "the row.",
+                "the row.{few}",
                 clr=Argument("marginals", "clr"),
+                few=_few_parts(len(names)),
             ),
         )
+
+
+def _few_parts(n: int) -> str:
+    """The level of the row is made of the parts: the fewer they are, the more they have in common by it."""
+    if n >= _MANY_PARTS:
+        return ""
+    return f" Of only {n} parts many edges come from that level alone: do not read single ones."
 
 
 def zero_findings(names: Sequence[str], columns: Sequence[NDArray[np.float64]]) -> Iterator[Finding]:
@@ -57,12 +68,13 @@ def zero_findings(names: Sequence[str], columns: Sequence[NDArray[np.float64]]) 
         tuple(many),
         Message(
             "{how_many} counts with many zeros ({told}): neural models and AutoCGM have their logarithms "
-            "({logs}) or, where rows have totals of their own, as reads of a sample do, log-ratios ({clr}); "
-            "{models} can take them as counts ({types}).",
+            "({logs}) or, where rows have totals of their own, as reads of a sample do, log-ratios "
+            "({clr}){few}; {models} can take them as counts ({types}).",
             how_many=f"{count(len(many), 'node')} {agreed(len(many), 'is', 'are')}",
             told=told,
             logs=Argument("marginals", "log1p"),
             clr=Argument("marginals", "clr"),
+            few="" if len(names) >= _MANY_PARTS else f", not of as few as {len(names)} nodes",
             models=KIND_MODELS,
             types=Argument("node_types"),
         ),

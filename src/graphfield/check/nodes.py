@@ -110,7 +110,7 @@ def node_findings(
         broken = () if whole else broken_relation_findings(names, nodes[names].to_numpy()[places])
         yield from (replace(one, message=move_rows(one.message, places.tolist())) for one in broken)
     told = {*typed, *(name for finding in ids for name in finding.columns)}
-    yield from _shape_findings(nodes[names].mask(bad[names].to_numpy(dtype=bool)), told, coded)
+    yield from _shape_findings(nodes[names].mask(bad[names].to_numpy(dtype=bool)), told, coded, bool(typed))
 
 
 def _relations(nodes: pd.DataFrame, bad: NDArray[np.bool_]) -> Iterator[Finding]:
@@ -158,10 +158,13 @@ def _identifiers(X: Frame, nodes: pd.DataFrame) -> Iterator[Finding]:
         )
 
 
-def _shape_findings(nodes: pd.DataFrame, told: set[str], coded: Collection[float]) -> Iterator[Finding]:
+def _shape_findings(
+    nodes: pd.DataFrame, told: set[str], coded: Collection[float], mixed: bool
+) -> Iterator[Finding]:
     """Codes for missing values, few values, one value, skewed and heavy-tailed nodes, values far out.
 
-    What is missing is NaN. Those ``told`` of as identifiers or times need not be called codes as well.
+    What is missing is NaN. Where kinds of nodes are ``mixed``, numbers have no normal scores. Those ``told``
+    of as identifiers or times need not be called codes as well.
     """
     values = nodes.to_numpy()
     if values.size == 0:
@@ -198,12 +201,13 @@ def _shape_findings(nodes: pd.DataFrame, told: set[str], coded: Collection[float
     shaped = ~few & ~stuck
     wrong = np.column_stack([np.isin(column, list(own)) for column, own in zip(values.T, codes, strict=True)])
     wrong |= far_out_values(values)
-    yield from _tails(names[shaped], np.where(wrong, np.nan, values)[:, shaped], bool(wrong[:, shaped].any()))
+    seen = np.where(wrong, np.nan, values)[:, shaped]
+    yield from _tails(names[shaped], seen, bool(wrong[:, shaped].any()), mixed)
     plain = ~stuck & np.array([not own for own in codes])
-    yield from far_out_findings(values[:, plain], names[plain], "node")
+    yield from far_out_findings(values[:, plain], names[plain], "node", has_scores=not mixed)
 
 
-def _tails(names: NDArray, values: NDArray[np.float64], any_wrong: bool) -> Iterator[Finding]:
+def _tails(names: NDArray, values: NDArray[np.float64], any_wrong: bool, mixed: bool) -> Iterator[Finding]:
     """Skewed and heavy-tailed nodes; values that are missing, or look wrong if ``any_wrong``, are NaN."""
     if values.shape[1] == 0:
         return
@@ -214,7 +218,10 @@ def _tails(names: NDArray, values: NDArray[np.float64], any_wrong: bool) -> Iter
     kurtosis = np.nanmean(np.square(squares), axis=0) - 3
     skewed = np.abs(skewness) > SKEWED
     scores = Message(
-        "neural models and comparisons of models try normal scores{option}",
+        "models of several kinds of nodes have numbers as they are, so write logarithms of them where that "
+        "makes them even; tests of edges are about normal scores"
+        if mixed
+        else "neural models and comparisons of models try normal scores{option}",
         option=Message(" (marginals='auto')", code="by-default"),
     )
     if skewed.any():
@@ -228,7 +235,7 @@ def _tails(names: NDArray, values: NDArray[np.float64], any_wrong: bool) -> Iter
                 largest=_largest(names, skewness, skewed, "skewness"),
                 aside=aside,
                 scores=scores,
-                logarithm="; for others a logarithm may help" if of_logarithms.any() else "",
+                logarithm="; for others a logarithm may help" if of_logarithms.any() and not mixed else "",
             ),
             "",
         )

@@ -152,7 +152,9 @@ def _are_few(far: NDArray[np.bool_], values: NDArray[np.float64]) -> NDArray[np.
     return np.asarray(far.sum(axis=0) <= np.maximum(1, FAR_OUT_SHARE * (~np.isnan(values)).sum(axis=0)))
 
 
-def far_out_findings(values: NDArray[np.float64], names: NDArray, role: str) -> Iterator[Finding]:
+def far_out_findings(
+    values: NDArray[np.float64], names: NDArray, role: str, *, has_scores: bool = True
+) -> Iterator[Finding]:
     """Values of columns of one role, "node" or "covariate", that are far from all others.
 
     What is missing is NaN. Where no column has a few of them there is nothing to look for: many are a shape.
@@ -198,7 +200,9 @@ def far_out_findings(values: NDArray[np.float64], names: NDArray, role: str) -> 
         "node": Message(
             "Correct typing errors; where a model has normal scores ({normal}), they tame what is real.",
             normal=Argument("marginals", "normal"),
-        ),
+        )
+        if has_scores
+        else "Correct typing errors; of what is real, logarithms are nearer to the rest.",
         "covariate": "Correct typing errors; graphs at such values rest on very few rows.",
     }
     yield Finding("outliers", tuple(names[[*few, *many]]), what, real[role])

@@ -40,6 +40,7 @@ TEMPLATES = {
     "average-unknown": "--set unknown=average when fitting",
     "both-sides": "--between and --and",
     "by-default": "",
+    "compare-levels": "graphfield differences TABLE ... --between {name}",
     "compare-values": "graphfield differences TABLE ... --between {a} --and {b}",
     "convert-covariate": "Correct the values that are no numbers",
     "convert-node": "Correct the value, use the column as a covariate, or leave it out with --drop",

@@ -139,23 +139,20 @@ def _checked_sides(encoder: CovariateEncoder, sides: Sequence[Any]) -> Sequence[
 
 def ask_of_values(encoder: CovariateEncoder, names: Collection[str]) -> str:
     """Where to ask whether values differ of those covariates that are levels."""
-    asked = {column.name: _two_values(column) for column in encoder.categorical if column.name in names}
+    asked = [column for column in encoder.categorical if column.name in names]
     if not asked:
         return ""
-    several = {column.name for column in encoder.categorical if len(column.levels) > 2}
-    name = next((one for one in asked if one not in several), next(iter(asked)))  # where two values are all
-    first, second = (Place(name, value) for value in asked[name])
+    two = next((column for column in asked if len(column.levels) == 2), None)
+    if two is None:
+        ask = Message("gf.compare_graphs(X, Z, {name!r})", code="compare-levels", name=asked[0].name)
+    else:
+        first, second = (Place(two.name, value) for value in two.values)
+        ask = Message("gf.compare_graphs(X, Z, {a}, {b})", code="compare-values", a=first, b=second)
     return Message(
         "Whether values of {names} differ is a question of its own, which may see other pairs: {ask}.",
-        names=first_few(list(asked), _NAMED),
-        ask=Message("gf.compare_graphs(X, Z, {a}, {b})", code="compare-values", a=first, b=second),
+        names=first_few([column.name for column in asked], _NAMED),
+        ask=ask,
     )
-
-
-def _two_values(column: Categorical) -> list[Any]:
-    """The two most common levels."""
-    two = column.by_size(column.levels, column.shares)[:2]
-    return [value for level, value in zip(column.levels, column.values, strict=True) if level in two]
 
 
 def _check_inside(encoder: CovariateEncoder, side: Mapping[str, Any], place: Mapping[str, float]) -> None:

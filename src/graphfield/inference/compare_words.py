@@ -99,7 +99,7 @@ def beside_all(rates: pd.Series | NDArray[np.float64], p_value: float, *, is_dou
         seen = (
             f", yet a {all_pairs} sees a difference"
             if is_significant(p_value)
-            else f"; a {all_pairs} sees no difference either"
+            else f"; a {all_pairs}, which looks for single clear ones, sees no difference either"
         )
         return f"{seen} ({p})"
     if is_significant(p_value):
