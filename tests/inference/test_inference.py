@@ -28,6 +28,7 @@ from graphfield.inference.edge_inference import edge_table
 from graphfield.inference.edge_record import EdgeRecord
 from graphfield.inference.edge_tests import EdgeTests, edge_tests, presence_and_movement
 from graphfield.inference.edges import read_question, scores_of
+from graphfield.inference.movement_words import words_of_unclear
 from graphfield.inference.overlap import common_rows
 from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.sparse_differences import q_values_of_differences
@@ -1147,3 +1148,18 @@ def test_averages_have_intervals_that_cover_them() -> None:
     assert 0.84 < np.mean(covered) < 0.95
     assert list(listed.columns[:6]) == ["source", "target", "estimate", "low", "high", "p_value"]
     assert list(found.varying(0.999).columns[3:5]) == ["low", "high"]
+
+
+def test_edges_that_neither_average_nor_movement_shows_alone_are_named() -> None:
+    edges = pd.DataFrame(
+        {
+            **{"source": list("abc"), "target": list("xyz"), "low": [0.1, -0.1, -0.1]},
+            **{"high": [0.3, 0.1, 0.1], "q_varies": [0.9, 0.9, 0.01]},
+        }
+    )
+    said = words_of_unclear(edges, 0.1)
+    assert said == (
+        " Of b - y its average may be zero: tests of average and movement together see it, neither does "
+        "alone."
+    )
+    assert words_of_unclear(edges.iloc[[0, 2]], 0.1) == ""

@@ -28,7 +28,13 @@ from graphfield.inference.edge_tests import EdgeTests, fit_scores
 from graphfield.inference.enough_rows import are_many, graph_degrees, has_products
 from graphfield.inference.kind_scores import KindScores
 from graphfield.inference.kind_tests import fit_columns, kind_p_values_at
-from graphfield.inference.movement_words import TWO_TESTS, movement_words, pair_name, rounded_values
+from graphfield.inference.movement_words import (
+    TWO_TESTS,
+    movement_words,
+    pair_name,
+    rounded_values,
+    words_of_unclear,
+)
 from graphfield.inference.overlap import Common
 from graphfield.inference.pair_scores import PairScores
 from graphfield.messages import join_messages
@@ -322,7 +328,7 @@ class EdgeInference:
         if self.starts is not None:
             of, unit = ("in", "time block") if self.timed else ("of", "group")
             rows += f" {of} {count(self._n_units, unit)}"
-        n_edges, n_moving, movers = len(self.edges(fdr)), len(self.varying(fdr)), self.movers(fdr)
+        edges, n_moving, movers = self.edges(fdr), len(self.varying(fdr)), self.movers(fdr)
         as_if = ", as if they were independent" if self.caveat else ""
 
         def expected(q: str, what: str) -> str:
@@ -331,9 +337,9 @@ class EdgeInference:
         tested = count(int(self.table["p_value"].notna().sum()), "pair")
         text = (
             f"By {rows}{as_if}, at a false-discovery level of {fdr:.2f}: of "
-            f"{tested} of nodes, {_having(n_edges)} an edge at some value of the "
-            f"covariates{expected('q_value', 'to be false')}. {_having(n_moving).capitalize()} one that "
-            f"moves with them{expected('q_varies', 'not to move')}."
+            f"{tested} of nodes, {_having(len(edges))} an edge at some value of the covariates"
+            f"{expected('q_value', 'to be false')}.{words_of_unclear(edges, fdr)} "
+            f"{_having(n_moving).capitalize()} one that moves with them{expected('q_varies', 'not to move')}."
         )
         text = " ".join(filter(None, [self.caveat, self.about, text]))
         if n_moving:

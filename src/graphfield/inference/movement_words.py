@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import pandas as pd
+
+from graphfield.exceptions import agreed, first_few
+
 # Of tests of movement with all covariates together, and with one given the others.
 TWO_TESTS = (
     "Movement is tested with all covariates together and with each given the others, and the two may differ: "
@@ -17,6 +21,19 @@ _MOST_TOLD = 4
 
 def pair_name(source: str, target: str) -> str:
     return f"{source} - {target}"
+
+
+def words_of_unclear(edges: pd.DataFrame, fdr: float) -> str:
+    """About edges whose average may be zero and whose movement is not clear by itself, if there are any."""
+    unclear = edges[(edges["low"] <= 0) & (edges["high"] >= 0) & (edges["q_varies"] > fdr)]
+    if unclear.empty:
+        return ""
+    names = [pair_name(*pair) for pair in unclear[["source", "target"]].to_numpy()]
+    averages = agreed(len(names), "its average", "their averages")
+    return (
+        f" Of {first_few(names, _MOST_TOLD)} {averages} may be zero: tests of average and movement together "
+        f"see {agreed(len(names), 'it', 'them')}, neither does alone."
+    )
 
 
 def movement_words(
