@@ -1153,8 +1153,11 @@ def test_averages_have_intervals_that_cover_them() -> None:
 def test_edges_that_neither_average_nor_movement_shows_alone_are_named() -> None:
     edges = pd.DataFrame(
         {
-            **{"source": list("abc"), "target": list("xyz"), "low": [0.1, -0.1, -0.1]},
-            **{"high": [0.3, 0.1, 0.1], "q_varies": [0.9, 0.9, 0.01]},
+            "source": list("abc"),
+            "target": list("xyz"),
+            "low": [0.1, -0.1, -0.1],
+            "high": [0.3, 0.1, 0.1],
+            "q_varies": [0.9, 0.9, 0.01],
         }
     )
     said = words_of_unclear(edges, 0.1)
