@@ -216,7 +216,9 @@ def test_edges_that_move_are_part_of_the_verdict(edges, model):
         assert ("moves with the covariates (tests of 3 pairs" in text) == record.are_moving.any()
         assert all(mover in text for mover in record.movers)
         if edges == "with one given the others":
-            assert (found.answer, found.moving_pairs) == (without.answer, ())
+            unseen = without.answer in ("one graph", "not known")
+            assert found.answer == ("hint" if unseen else without.answer)
+            assert found.moving_pairs == ()
             assert "No edge by itself" not in text, "one is named"
             continue
         if edges == "none":

@@ -272,5 +272,7 @@ def _answer(test: str, model: str, tests: EdgeRecord | None, *, doubtful: bool) 
         return "edges" if tests.surely_moves or test == YES else "hint"
     if test == YES:
         return "not established"
+    if tests and tests.moved_by:  # with one covariate given the others
+        return "hint"
     unknown = test != NO and (model == NOT_COMPARED or (doubtful and model != ONE_GRAPH))
     return "not known" if unknown else "one graph"
