@@ -374,3 +374,9 @@ def test_numbers_with_a_currency_or_a_percent_sign_say_so(texts):
     X = pd.DataFrame({"a": np.arange(20.0), "b": texts * 10})
     with pytest.raises(gf.DataError, match=r"Node column 'b' must hold numbers.*without unit, percent"):
         gf.GraphicalLasso().fit(X, pd.DataFrame({"z": np.arange(20.0)}))
+
+
+@pytest.mark.parametrize("groups", [iter(range(120)), 3, np.zeros((120, 2)), [1, 2, 3]])
+def test_groups_that_are_no_labels_are_refused_where_gaps_are_dropped(data, groups):
+    with pytest.raises(gf.DataError, match=r"groups must hold one label per row of X \(120\)"):
+        gf.RegGMM(missing="drop").fit(*data, groups=groups)

@@ -118,8 +118,8 @@ def _labelled(
 ) -> tuple[Frame, Frame, NDArray[np.intp]]:
     """Rows with the label of a group."""
     known = labelled_rows(groups)
-    if known.shape != (len(rows),) and rows.max(initial=-1) >= len(known):
-        return X, Z, rows  # the number of labels is wrong, which is said where they are read
+    if known.ndim != 1 or rows.max(initial=-1) >= len(known):
+        return X, Z, rows  # these are no labels, or too few, which is said where they are read
     kept = np.flatnonzero(known[rows])
     if len(kept) == len(rows):
         return X, Z, rows
