@@ -1,6 +1,7 @@
 """Parts of a whole, and counts of them: which logarithms show the graph of the logarithms behind them.
 
     .venv/bin/python benchmarks/compositions.py [--nodes 6 10 30] [--n 600] [--seeds 0 1 2]
+    .venv/bin/python benchmarks/compositions.py --drawn 8 20 30      # pairs that a network of clr draws
 
 A random Gaussian graph of logarithms with as many edges as nodes (of either sign), seen as shares, or as
 multinomial counts whose totals differ (20 for each node, a factor of two up and down). AUPRC against the
@@ -53,13 +54,31 @@ def seen_as(X: np.ndarray) -> dict[str, np.ndarray]:
     return found
 
 
+def count_drawn(p: int, seed: int, n: int = 1_500) -> int:
+    """Pairs with an edge in the graph of a network of log-ratios; two pairs of logarithms have one."""
+    rng = np.random.default_rng(seed)
+    logs = rng.normal(size=(n, p))
+    logs[:, 1] += 0.6 * logs[:, 0]
+    logs[:, 3] += 0.6 * logs[:, 2]
+    parts = np.exp(logs) / np.exp(logs).sum(axis=1, keepdims=True)
+    model = gf.DNNCGM(marginals="clr", random_state=seed, max_steps=400)
+    graph = model.fit(parts, rng.uniform(size=(n, 1))).predict_graph(np.array([[0.5]]))[0]
+    return int(graph.sum() // 2)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nodes", type=int, nargs="+", default=[6, 10, 30])
     parser.add_argument("--n", type=int, default=600)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--drawn", type=int, nargs="+", metavar="PARTS")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    for p in arguments.drawn or ():
+        counts = [count_drawn(p, seed) for seed in arguments.seeds]
+        print(f"{p} parts: {counts} of {p * (p - 1) // 2} pairs drawn, 2 true", flush=True)
+    if arguments.drawn:
+        return
     Z = np.random.default_rng(9).normal(size=(arguments.n, 1))
     for counts in (False, True):
         for p in arguments.nodes:
