@@ -37,7 +37,9 @@ def test_many_nodes_take_what_their_products_take():
     assert many / few == pytest.approx(8, rel=0.02)
 
 
-@pytest.mark.parametrize("size", [(0, 10, 1), (10, 0, 1), (10, 5.5, 1)])
+@pytest.mark.parametrize(
+    "size", [(0, 10, 1), (10, 0, 1), (10, 5.5, 1), (10, 5, -1), (10, 5, np.nan), (10, 5, "a")]
+)
 def test_nonsense_is_refused(machine, size):
     with pytest.raises(gf.ParameterError):
         gf.estimate_cost(*size)

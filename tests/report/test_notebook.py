@@ -47,3 +47,8 @@ def test_the_page_in_a_cell_is_the_page(name):
     assert unescape(shown).count("<html") == cell.html.count("<html") == 1
     assert shown.count('"') == 6, "quotes of the page are escaped: it cannot end the attribute"
     assert explore(model.field_, Z).html.count("<html") == 1
+
+
+def test_a_cell_has_a_height():
+    with pytest.raises(gf.ParameterError, match="height"):
+        gf.RegGMM().fit(np.eye(30)[:, :3], np.arange(30.0)[:, None]).explore(height=-5)

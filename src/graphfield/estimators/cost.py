@@ -18,6 +18,7 @@ import torch
 
 from graphfield.data.room import size_text
 from graphfield.estimators.dnncgm_setup import GATE_BATCH, GATE_STEPS, default_ranks
+from graphfield.estimators.inputs import check_number
 from graphfield.estimators.memory import estimate_fit_memory
 from graphfield.exceptions import count
 from graphfield.nn.threads import one_thread_each
@@ -91,6 +92,7 @@ def estimate_cost(n: int, p: int, q: int = 1, *, device: str = "auto") -> Cost:
     >>> small.seconds < large.seconds and small.bytes < large.bytes
     True
     """
+    check_number("q", q, 0, integer=True)
     where = resolve_device(device)
     memory = estimate_fit_memory(n, p, max(1, q), rank=RANKS[0])["peak"]
     ranks = default_ranks(p, int(_TRAINED * n))

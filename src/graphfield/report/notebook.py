@@ -10,6 +10,7 @@ import numpy as np
 
 from graphfield.analysis.rows import FieldLike, field_of
 from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import count, listing
 from graphfield.report.figures import survey
 from graphfield.report.html import write_report
@@ -51,7 +52,7 @@ def explore(model: FieldLike, Z: Any = None, *, height: int = 900, **parts: Any)
     Z : table, optional
         Rows of covariates to speak about, mostly those of training.
     height : int
-        Of the cell, in pixels.
+        Of the cell, in pixels, 100 or more.
     **parts
         Of the page, as :func:`write_report` takes them: ``gain``, ``evidence``, ``edges``, ``node_groups``.
 
@@ -63,6 +64,7 @@ def explore(model: FieldLike, Z: Any = None, *, height: int = 900, **parts: Any)
     >>> "<iframe" in model.explore(sim.Z)._repr_html_()
     True
     """
+    check_number("height", height, 100, integer=True)
     with tempfile.TemporaryDirectory() as folder:
         page = write_report(model, Path(folder) / "page.html", Z=Z, **parts)
         return PageInCell(page.read_text(encoding="utf-8"), height)
