@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,16 +16,12 @@ import graphfield as gf
 from conftest import ESTIMATORS, small_data
 from graphfield import analysis as an
 from graphfield.cli import main
-from graphfield.data.nodes import NodeScaler
-from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.parameters import Number, hyper_parameters, parameter
 from graphfield.estimators.registry import ESTIMATORS as REGISTERED
-from graphfield.estimators.registry import Entry, candidates, entry_of, find_estimator
+from graphfield.estimators.registry import candidates, entry_of, find_estimator
 from graphfield.fields.average import average
-from graphfield.fields.base import Common
-from graphfield.fields.linear import StaticField
 from graphfield.fields.streaming import evaluation_rows
 from graphfield.report import write_report
+from toy_estimator import TOY, Correlations
 
 pytestmark = pytest.mark.filterwarnings("ignore::graphfield.ThresholdWarning")
 
@@ -98,31 +97,9 @@ def test_members_of_a_model_of_scores_take_the_users_nodes(data):
 # -- a new estimator is one file and one line -------------------------------------------------------
 
 
-@hyper_parameters
-class Correlations(GraphEstimator):
-    """A toy: the regressions that follow from the correlation matrix, shrunk to nothing by ``shrink``."""
-
-    missing = "error"
-
-    shrink: float = parameter(0.1, Number(0, 1, open_high=True))
-
-    def _fit(self, data) -> StaticField:
-        schema = self._learn_schema(data, standardize=True, unknown="average")
-        scaler = NodeScaler.learn(data.X, center=True, scale=True)
-        S = (1 - self.shrink) * np.corrcoef(data.X.T) + self.shrink * np.eye(schema.n_nodes)
-        precision = np.linalg.inv(S)
-        weights = -precision / np.diag(precision)[:, None]
-        np.fill_diagonal(weights, 0)
-        common = Common(schema, scaler, scaler.scale / np.sqrt(np.diag(precision)))
-        return StaticField(common, weights.astype(np.float32), from_precision=True)
-
-
 @pytest.fixture
 def toy(monkeypatch):
-    chosen = {"n_features_in_": "Correlated"}
-    entry = Entry(__name__, "correlations", "what correlates is joined", {}, chosen=chosen)
-    monkeypatch.setitem(REGISTERED, "Correlations", entry)
-    monkeypatch.setitem(sys.modules, __name__, sys.modules[Correlations.__module__])
+    monkeypatch.setitem(REGISTERED, "Correlations", TOY)
     return Correlations
 
 
@@ -156,6 +133,36 @@ def test_a_toy_estimator_is_fitted_from_the_command_line(toy, data, tmp_path):
     again = gf.load(tmp_path / "model")
     assert isinstance(again, toy)
     assert again.shrink == 0.2
+
+
+@pytest.mark.slow
+def test_a_toy_estimator_keeps_the_contract(tmp_path):
+    """The tests of the battery that ask an estimator, in a process that has it in the registry."""
+    tests = Path(__file__).parents[1]
+    (tmp_path / "test_toy.py").write_text(
+        "import inspect\n"
+        "import pytest\n"
+        "import test_contract\n"
+        "from graphfield.estimators.registry import ESTIMATORS\n"
+        "from toy_estimator import TOY, Correlations\n"
+        "ESTIMATORS['Correlations'] = TOY\n"
+        "pytestmark, again = test_contract.pytestmark, test_contract.again\n"
+        "estimator = pytest.fixture(scope='session')(lambda: Correlations)\n"
+        "quick = pytest.fixture(scope='session')(lambda: Correlations)\n"
+        "for name, test in vars(test_contract).items():\n"
+        "    if name.startswith('test_') and {'estimator', 'quick', 'fitted', 'again'} & set(\n"
+        "        inspect.signature(test).parameters\n"
+        "    ):\n"
+        "        globals()[name] = test\n"
+    )
+    path = os.pathsep.join(map(str, [tests, tests / "estimators"]))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "conftest", "-p", "no:cacheprovider"]
+    command += ["-c", str(tests.parent / "pyproject.toml"), "--rootdir", str(tmp_path), str(tmp_path)]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-500:]
+    assert done.stdout.count(".") > 30, "so many tests"
 
 
 # -- what follows from one place ---------------------------------------------------------------------
