@@ -12,14 +12,14 @@ from graphfield.data.frames import Frame
 from graphfield.data.missing import (
     POLICIES,
     bad_entries,
+    describe_dropped,
+    describe_filled,
+    describe_imputed,
     gap_counts,
     gap_refusal,
     imputed,
     is_complete,
     replacement,
-    said_of_dropped,
-    said_of_filled,
-    said_of_imputed,
 )
 from graphfield.exceptions import DataError, DataWarning, check_choice
 
@@ -66,9 +66,9 @@ class Gaps:
         if self.policy == "error":
             raise gap_refusal(counts, self.n_rows - self.n_incomplete, self.n_rows, X.shape[1])
         if self.policy == "drop":
-            said = said_of_dropped(self.n_incomplete, self.n_rows, counts)
+            said = describe_dropped(self.n_incomplete, self.n_rows, counts)
         else:
-            said = said_of_imputed(sum(gaps for gaps, _ in self.found.values()), self._fill(X, names, Z))
+            said = describe_imputed(sum(gaps for gaps, _ in self.found.values()), self._fill(X, names, Z))
             Z = Z if is_complete(Z) else imputed(Z, bad_entries(Z))
         warnings.warn(said, DataWarning, stacklevel=5)
         return Z
@@ -85,5 +85,5 @@ class Gaps:
                 bad = ~np.isfinite(values)
                 value, how = float(np.median(values[~bad].astype(np.float64))), "median"
                 values[bad] = value
-            parts.append(said_of_filled(name, gaps, value, how))
+            parts.append(describe_filled(name, gaps, value, how))
         return parts

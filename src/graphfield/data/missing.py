@@ -106,17 +106,17 @@ def what_is_done(
     """What "drop" or "impute" does to these tables, or would do if ``planned``, in words and numbers."""
     if policy == "drop":
         keep = _complete_rows(bad_x, bad_z)
-        return said_of_dropped(int((~keep).sum()), len(keep), _counts(bad_x, bad_z), planned=planned)
+        return describe_dropped(int((~keep).sum()), len(keep), _counts(bad_x, bad_z), planned=planned)
     parts = []
     for frame, bad in ((X, bad_x), (Z, bad_z)):
         for name in frame.names:
             if gaps := int(bad[name].sum()):
                 value, how = replacement(frame.values[name], bad[name].to_numpy())
-                parts.append(said_of_filled(name, gaps, value, how))
-    return said_of_imputed(int(bad_x.to_numpy().sum() + bad_z.to_numpy().sum()), parts, planned=planned)
+                parts.append(describe_filled(name, gaps, value, how))
+    return describe_imputed(int(bad_x.to_numpy().sum() + bad_z.to_numpy().sum()), parts, planned=planned)
 
 
-def said_of_dropped(n_incomplete: int, n_rows: int, counts: str, *, planned: bool = False) -> str:
+def describe_dropped(n_incomplete: int, n_rows: int, counts: str, *, planned: bool = False) -> str:
     what = f"{n_incomplete:,} of {n_rows:,} rows with missing or infinite values"
     return _done("dropped", what, counts, planned)
 
@@ -127,12 +127,12 @@ def dropped_unlabelled(n_rows: int, *, planned: bool = False) -> str:
     return f"{what} would be dropped." if planned else f"Dropped {what}."
 
 
-def said_of_imputed(n_cells: int, parts: list[str], *, planned: bool = False) -> str:
+def describe_imputed(n_cells: int, parts: list[str], *, planned: bool = False) -> str:
     where = join_messages(". ", [_first(parts), FILLED_IN.capitalize()])
     return _done("imputed", f"{n_cells:,} missing or infinite values", where, planned)
 
 
-def said_of_filled(name: str, gaps: int, value: object, how: str) -> str:
+def describe_filled(name: str, gaps: int, value: object, how: str) -> str:
     return f"{name!r} {gaps:,} by the {how} {_short(value)}"
 
 

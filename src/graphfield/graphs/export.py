@@ -57,7 +57,7 @@ def graph_text(graph: nx.Graph, format: str, *, digits: int | None = None) -> st
     if format == "csv":
         return edge_frame(graph).to_csv(index=False, float_format=None if digits is None else f"%.{digits}g")
     if format == "json":
-        return json.dumps(nx.node_link_data(graph, edges="edges"), indent=1) + "\n"
+        return json.dumps(nx.node_link_data(graph, edges="edges"), indent=1, allow_nan=False) + "\n"
     if format == "graphml":
         _check_xml(graph)
         buffer = io.BytesIO()

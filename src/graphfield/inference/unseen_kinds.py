@@ -32,7 +32,7 @@ def kind_table(inputs: Inputs, rows: NDArray[np.intp]) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def told_kinds(model: GraphEstimator, inputs: Inputs) -> GraphEstimator:
+def with_known_types(model: GraphEstimator, inputs: Inputs) -> GraphEstimator:
     """An unfitted copy that knows what each node is."""
     types = inputs.types
     assert types is not None

@@ -23,7 +23,13 @@ from graphfield.exceptions import DataError, ExtrapolationWarning
 from graphfield.fields import GraphField
 from graphfield.fields.blocks import BlockField
 from graphfield.fields.questions import coefficients
-from graphfield.inference.unseen_kinds import kind_table, known_part, known_rows, null_deviances, told_kinds
+from graphfield.inference.unseen_kinds import (
+    kind_table,
+    known_part,
+    known_rows,
+    null_deviances,
+    with_known_types,
+)
 from graphfield.numbers import Gain, standard_errors
 
 # Up to so many rows each of them is predicted once, in folds; of more rows, one part is held out.
@@ -177,10 +183,10 @@ def _predicted_kinds(
     train, rows = split[0], known_rows(model, inputs, split[1])
     n_folds = _static_folds(None if labels is None else labels[train])
     static = {
-        name: _field(told_kinds(kind, inputs), inputs, labels, train).of_kind(BlockField)
+        name: _field(with_known_types(kind, inputs), inputs, labels, train).of_kind(BlockField)
         for name, kind in static_models(inputs.types, n_folds=n_folds).items()
     }
-    beside = [_field(told_kinds(other, inputs), inputs, labels, train) for other in others]
+    beside = [_field(with_known_types(other, inputs), inputs, labels, train) for other in others]
     known = known_part(model, inputs, rows)
     return Predicted(
         values=null_deviances(next(iter(static.values())), known),
@@ -257,7 +263,7 @@ def _fields(
         rows = [train for train, _ in splits]
         yield from (one.field_ for one in fit_together(copies, X, Z, rows=rows, groups=labels))
         return
-    copied = copy_of(model) if inputs.types is None else told_kinds(copy_of(model), inputs)
+    copied = copy_of(model) if inputs.types is None else with_known_types(copy_of(model), inputs)
     for train, _ in splits:
         yield _field(copied, inputs, labels, train)
 
