@@ -320,6 +320,33 @@ def test_strengths_outside_the_bands_of_the_tests_are_counted(folder, tmp_path, 
         assert capsys.readouterr().out.count("tested_low") >= 1
 
 
+def test_averages_have_what_the_tests_find(folder, tmp_path, capsys):
+    def average():
+        assert main(["graph", str(tmp_path / "model"), "--average"]) == 0
+        said = capsys.readouterr()
+        return pd.read_csv(io.StringIO(said.out)).set_index(["source", "target"]), said.err
+
+    shutil.copytree(folder, tmp_path / "model")
+    capsys.readouterr()
+    found = model_and_tests()[2].edges(0.999).set_index(["source", "target"])
+    own, _ = average()
+    columns = {"estimate": "tested", "low": "tested_low", "high": "tested_high"}
+    expected = found.loc[own.index, list(columns)].rename(columns=columns)
+    np.testing.assert_allclose(own[list(columns.values())], expected, atol=1e-3)
+    tests = EdgeRecord.from_json(json.loads((folder / "edges.json").read_text()))
+    off = replace(tests, low=(0.98,) * len(tests.low), high=(0.99,) * len(tests.low))
+    (tmp_path / "model" / "edges.json").write_text(off.to_json())
+    own, said = average()
+    assert f"{len(own)} of {len(own)} edges lie outside the interval of 90 % of the tests" in said
+    before = replace(tests, low=(), high=())
+    (tmp_path / "model" / "edges.json").write_text(before.to_json())
+    own, said = average()
+    assert "tested_low" not in own
+    (tmp_path / "model" / "edges.json").write_text(replace(tests, low=tests.low[1:]).to_json())
+    assert main(["graph", str(tmp_path / "model")]) == 2
+    assert "do not fit together" in capsys.readouterr().err
+
+
 def test_tests_that_were_edited_are_refused(folder, tmp_path, capsys):
     own = folder / "edges.json"
     kept = own.read_text()

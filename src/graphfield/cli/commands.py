@@ -26,6 +26,7 @@ from graphfield.cli.large_tables import open_large, read_sample, rows_of
 from graphfield.cli.one_graph import (
     add_bands,
     add_intervals,
+    add_tested_averages,
     asked_values,
     average_network,
     average_rows,
@@ -188,6 +189,8 @@ def _network(arguments: argparse.Namespace, model: Any, tests: EdgeRecord | None
     rows = rows_to_average(arguments, model, fitted)
     if rows is not None:
         network = average_network(model, rows, cut)
+        if tests is not None:
+            add_tested_averages(network, tests, model)
         if arguments.intervals:
             add_intervals(network, average_intervals(model, rows))
         return network

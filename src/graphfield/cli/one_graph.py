@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,10 +107,33 @@ def with_tested_edges(tests: EdgeRecord, model: GraphEstimator) -> GraphEstimato
 
 def add_bands(network: nx.Graph, tests: EdgeRecord, model: GraphEstimator, z: dict[str, Any]) -> None:
     """Bands of the tests at z on the edges of a graph, and a note on strengths outside of them."""
+    _add_tested(network, tests, model, tests.bands_at(_places(model, z)), "moving edge", "the band")
+
+
+def add_tested_averages(network: nx.Graph, tests: EdgeRecord, model: GraphEstimator) -> None:
+    """The same for averages between numbers, with what the tests find."""
+    types, found = model.field_.schema.types, tests.averages
+    others = set() if types is None else set(types.others)  # whose edges have units of their own
+    for pair, ends in enumerate(combinations(tests.nodes, 2)):
+        if others & set(ends):
+            found.pop(pair, None)
+        if pair in found and network.has_edge(*ends):
+            network.edges[ends]["tested"] = tests.estimate[pair]
+    _add_tested(network, tests, model, found, "edge", "the interval")
+
+
+def _add_tested(
+    network: nx.Graph,
+    tests: EdgeRecord,
+    model: GraphEstimator,
+    found: Mapping[int, tuple[float, float]],
+    noun: str,
+    what: str,
+) -> None:
     from graphfield.inference.edge_record import LEVEL
 
     pairs, known, outside = list(combinations(tests.nodes, 2)), 0, 0
-    for pair, (low, high) in tests.bands_at(_places(model, z)).items():
+    for pair, (low, high) in found.items():
         if network.has_edge(*pairs[pair]):
             edge = network.edges[pairs[pair]]
             edge |= {"tested_low": low, "tested_high": high}
@@ -119,10 +143,10 @@ def add_bands(network: nx.Graph, tests: EdgeRecord, model: GraphEstimator, z: di
         schema = model.field_.schema
         scores = getattr(model, "marginals_", schema.marginals) in ("normal", "skeptic")
         why = "the model moves or shrinks edges otherwise than the tests, which are to be believed there"
-        if schema.types is None and not scores:
+        if not scores:
             why = f"{why} (or both are right: they take normal scores of the nodes, and the model does not)"
         _note(
-            f"{outside:,} of {count(known, 'moving edge')} {agreed(outside, 'lies', 'lie')} outside the band "
+            f"{outside:,} of {count(known, noun)} {agreed(outside, 'lies', 'lie')} outside {what} "
             f"of {100 * LEVEL:.0f} % of the tests (tested_low to tested_high): {why}."
         )
 

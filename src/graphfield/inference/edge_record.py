@@ -69,7 +69,8 @@ class EdgeRecord:
     """What tests of every pair found, or ``why_not``: the contents of ``edges.json``.
 
     Pairs are in the order of ``numpy.triu_indices(p, 1)``; a rate that is not a number is None. ``estimate``
-    has their partial correlations averaged over the rows. ``values`` are the places of curves along each
+    has their partial correlations averaged over the rows, ``low`` and ``high`` intervals of 90 % for these
+    (none in files from before there were any). ``values`` are the places of curves along each
     covariate. Curves are those of the pairs that are clearest. ``with_one`` has the pairs that move with one
     of several covariates, given the others.
     ``movers`` says in words what the pairs do that move most clearly, ``moved_by`` with which covariates any
@@ -82,6 +83,8 @@ class EdgeRecord:
     q_value: tuple[float | None, ...] = ()
     q_varies: tuple[float | None, ...] = ()
     estimate: tuple[float | None, ...] = ()
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
     values: Mapping[str, list[Any]] = field(default_factory=dict)
     curves: tuple[BandedCurve, ...] = ()
     with_one: tuple[MovesWith, ...] = ()
@@ -105,6 +108,8 @@ class EdgeRecord:
             q_value=_rates(found.table["q_value"]),
             q_varies=_rates(found.table["q_varies"]),
             estimate=tuple(_rounded(found.table["estimate"])),
+            low=tuple(_rounded(found.intervals[0])),
+            high=tuple(_rounded(found.intervals[1])),
             values={curve.covariate: places for curve, places in banded},
             curves=tuple(curve for curve, _ in banded),
             with_one=tuple(MovesWith(*one) for one in found.moving_with_one(FDR)) if len(names) > 1 else (),
@@ -121,7 +126,8 @@ class EdgeRecord:
     def from_json(cls, values: Mapping[str, Any]) -> EdgeRecord:
         """From a mapping that was checked (``report.folder``)."""
         known = {name: values[name] for name in cls.__dataclass_fields__ if values.get(name) is not None}
-        for name in ("nodes", "q_value", "q_varies", "estimate", "movers", "moved_by", "notes"):
+        of_pairs = ("q_value", "q_varies", "estimate", "low", "high")
+        for name in ("nodes", *of_pairs, "movers", "moved_by", "notes"):
             known[name] = tuple(known.get(name, ()))
         curves = tuple(BandedCurve(**curve) for curve in known.get("curves", ()))
         with_one = tuple(MovesWith(**one) for one in known.get("with_one", ()))
@@ -133,6 +139,7 @@ class EdgeRecord:
     def _is_whole(self) -> bool:
         n_pairs = len(self.nodes) * (len(self.nodes) - 1) // 2
         known = len(self.q_value) == len(self.q_varies) == len(self.estimate) == n_pairs
+        known = known and len(self.low) == len(self.high) and len(self.low) in (0, n_pairs)
         pairs = [*(one.pair for one in self.with_one), *(one.pair for one in self.curves)]
         known = known and max(pairs, default=-1) < n_pairs
         return known and all(
@@ -175,6 +182,15 @@ class EdgeRecord:
         moving = sorted(np.flatnonzero(self.are_moving), key=lambda pair: self.q_varies[pair] or 0.0)
         first, second = np.triu_indices(len(self.nodes), 1)
         return [pair_name(self.nodes[first[pair]], self.nodes[second[pair]]) for pair in moving]
+
+    @property
+    def averages(self) -> dict[int, tuple[float, float]]:
+        """Intervals of averages, of pairs that have one."""
+        return {
+            pair: (low, high)
+            for pair, (low, high) in enumerate(zip(self.low, self.high, strict=True))
+            if low is not None and high is not None and self.estimate[pair] is not None
+        }
 
     @property
     def surely_moves(self) -> bool:

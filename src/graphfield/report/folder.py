@@ -237,7 +237,7 @@ _FIELDS: dict[str, dict[str, Callable[[Saved], object]]] = {
         **dict.fromkeys(("n_rows", "n_groups"), Saved.whole),
         **dict.fromkeys(("nodes", "movers", "moved_by", "notes"), Saved.texts),
         **dict.fromkeys(("q_value", "q_varies"), _rates),
-        "estimate": partial(_rates, low=-1),
+        **dict.fromkeys(("estimate", "low", "high"), partial(_rates, low=-1)),
         "values": _places,
         "curves": _banded_curves,
         "with_one": _moves_with,
