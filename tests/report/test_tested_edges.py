@@ -483,9 +483,11 @@ def test_the_rate_of_one_covariate_is_in_the_table_and_its_file(opened):
     page.run("document.getElementById('only').click()")
     page.run("document.querySelector('th[data-id=with_one] button').click()")
     first = page.run("[...document.querySelectorAll('#table tbody tr')][0].textContent")
-    assert "0.117age\u00a00.026" in first
+    assert "0.117+0.116[+0.06,\u00a0+0.17]age\u00a00.026" in first, "its average by the tests as well"
     lines = pd.read_csv(io.StringIO(page.run("window.graphfield.csv()"))).set_index(["source", "target"])
     assert lines["moves_with"].dropna().to_dict() == {("c", "d"): "age 0.026"}
+    assert lines["tested_average"][("c", "d")] == pytest.approx(0.1164, abs=1e-3)
+    assert lines["tested_interval"][("c", "d")] == "[+0.06, +0.17]"
     none = replace(found, table=found.table.assign(q_age=0.9))
     assert "moves_with" not in opened(model, Z, edges=none).run("window.graphfield.csv()")
 

@@ -265,6 +265,8 @@ def _tests_json(tests: EdgeRecord, store: Store) -> dict[str, Any]:
         "curves": curves,
         "with_one": with_one,
         "estimate": tests.estimate,
+        "low": tests.low,
+        "high": tests.high,
         **{name: store.add(rate) for name, rate in rates.items()},
     }
 

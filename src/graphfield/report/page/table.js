@@ -37,6 +37,10 @@ class EdgeTable {
       { id: "q_value", label: "q: edge", title: "Test that the pair has an edge at any covariates: the share of false ones among pairs as clear as this", value: (i) => page.tests.q_value[i], order: (i) => known(page.tests.q_value[i]), told: rate, up: true },
       { id: "q_varies", label: "q: moves", title: "Test that the edge moves with the covariates: the share of those that do not among pairs as clear as this", value: (i) => page.tests.q_varies[i], order: (i) => known(page.tests.q_varies[i]), told: rate, up: true },
     );
+    if (page.tests?.low.length) found.push(
+      { id: "tested", label: "Tests: average", title: "Partial correlation by the tests, averaged over the rows", value: (i) => page.tests.estimate[i] ?? NaN, order: (i) => Math.abs(page.tests.estimate[i] ?? 0), told: (v, i) => (Number.isNaN(v) ? "" : page.strength(i, v, 3)) },
+      { id: "interval", label: "Its interval", title: "Of 90 %, for the average by the tests", text: true, rates: true, value: (i) => (page.tests.low[i] === null ? "" : `[${signed(page.tests.low[i], 2)}, ${signed(page.tests.high[i], 2)}]`), order: (i) => page.tests.low[i] ?? 2 },
+    );
     if (page.tests && Object.keys(page.tests.with_one).length) found.push(
       { id: "with_one", label: "q: moves with one", title: "Test that the edge moves with one covariate given the others, where that is at most 0.1", text: true, rates: true, value: (i) => page.withOne(i).map(([name, q]) => `${name} ${rate(q)}`).join(", "), order: (i) => Math.min(2, ...page.withOne(i).map(([, q]) => q)) },
     );
@@ -88,8 +92,8 @@ class EdgeTable {
     button.addEventListener("click", () => page.toggle(i));
     const cells = columns.map((c) => {
       const value = c.value(i);
-      if (c.rates) return el("td", { class: "rates" }, value.replace(/ (<|\d)/g, "\u00a0$1")); // no break within a rate
-      return el("td", { class: c.text ? undefined : "number" }, ...(c.text ? breakable(value) : [c.told ? c.told(value) : page.strength(i, value, 3)]));
+      if (c.rates) return el("td", { class: "rates" }, value.replace(/ (<|\d|\+|\u2212)/g, "\u00a0$1")); // no break within a rate
+      return el("td", { class: c.text ? undefined : "number" }, ...(c.text ? breakable(value) : [c.told ? c.told(value, i) : page.strength(i, value, 3)]));
     });
     return el("tr", {}, ...(page.draws() ? [el("td", { class: "draw" }, button)] : []), ...cells);
   }
@@ -97,7 +101,7 @@ class EdgeTable {
   // Comma separated, with everything the table has; text that a spreadsheet would run as a formula is quoted away.
   csv() {
     const columns = this.allColumns(), quoted = (v) => `"${String(v).replace(/"/g, '""')}"`;
-    const names = { source: "source", target: "target", size: "partial_correlation", edge: "present", q_value: "q_value", q_varies: "q_varies", with_one: "moves_with", change: "now_minus_pinned", mean: "mean_over_rows", spread: "standard_deviation_over_rows", least: "least", most: "most", present: "share_of_rows" };
+    const names = { source: "source", target: "target", size: "partial_correlation", edge: "present", q_value: "q_value", q_varies: "q_varies", tested: "tested_average", interval: "tested_interval", with_one: "moves_with", change: "now_minus_pinned", mean: "mean_over_rows", spread: "standard_deviation_over_rows", least: "least", most: "most", present: "share_of_rows" };
     const safe = (text) => (/^[=+\-@\t\r]/.test(text) ? "'" + text : text);
     const lines = [columns.map((c) => names[c.id]).join(",")];
     for (const i of this.matching(columns)) lines.push(columns.map((c) => (c.text ? quoted(safe(c.value(i))) : Number.isNaN(c.value(i)) ? "" : Number(c.value(i).toPrecision(7)))).join(","));
