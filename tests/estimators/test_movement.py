@@ -69,3 +69,11 @@ def test_wide_tables_mix_patterns_where_they_fit_in_memory(monkeypatch):
 )
 def test_the_way_of_fitting_is_said_with_its_reason(params, said):
     assert str(choose_way(gf.DNNCGM(device="cpu", **params), wide(10), 500)) == said
+
+
+def test_patterns_that_do_not_fit_are_refused_with_the_arithmetic(monkeypatch):
+    monkeypatch.setattr(dnncgm_setup, "free_memory", lambda: 10**6)
+    X, Z = np.random.default_rng(0).normal(size=(80, 40)), np.linspace(0, 1, 80)[:, None]
+    said = r"8 patterns of 40 nodes would take .* of memory, but 1\.0 MB are free\. Use a smaller rank"
+    with pytest.raises(gf.ParameterError, match=said):
+        gf.DNNCGM(rank=8, device="cpu").fit(X, Z)

@@ -21,7 +21,7 @@ from graphfield.estimators.neural import NETWORKS, covariate_shape, to_arrays
 from graphfield.estimators.training_jobs import StartingPoint
 from graphfield.estimators.training_set import Streams
 from graphfield.estimators.ways import FullHead, MixedPatterns
-from graphfield.exceptions import ParameterError, TrainingWarning
+from graphfield.exceptions import ParameterError, TrainingWarning, count
 from graphfield.fields import Schema
 from graphfield.nn.fields import FieldConfig
 from graphfield.training.config import (
@@ -195,7 +195,16 @@ def _patterns_to_try(
         asked = start.coef.config.rank
     if not isinstance(asked, str):
         reason = f"rank={asked}" if asked == model.rank else "as in start"
-        return () if asked is None else (int(asked),), reason
+        if asked is None:
+            return (), reason
+        needed, free = _room_for(model, schema, n_train, int(asked))
+        if needed > free:
+            raise ParameterError(
+                f"{count(int(asked), 'pattern')} of {schema.n_nodes:,} nodes would take {size_text(needed)} "
+                f"of memory, but {size_text(free)} are free. Use a smaller rank, fewer nodes, or a machine with "
+                "more memory."
+            ).about(argument="rank")
+        return (int(asked),), reason
     if not _can_mix(model):
         return (), "sharing='all', loss='squared' and hidden layers are needed for patterns"
     lacking = _find_lack_of_room(model, schema, n_train)
@@ -212,10 +221,7 @@ def default_ranks(n_nodes: int, n_train: int) -> tuple[int, ...]:
 
 def _find_lack_of_room(model: Parameters, schema: Schema, n_train: int) -> str:
     """Why the first number of patterns does not fit in memory, if so; then the user is told."""
-    device, p = resolve_device(model.device), schema.n_nodes
-    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
-    n_rows = 1 if is_bounded() else n_train  # long arrays are in files then
-    needed = estimate_fit_memory(n_rows, p, max(1, len(schema.encoder.names)), rank=RANKS[0])["peak"]
+    p, (needed, free) = schema.n_nodes, _room_for(model, schema, n_train, RANKS[0])
     if needed <= free:
         return ""
     lacking = (
@@ -228,6 +234,14 @@ def _find_lack_of_room(model: Parameters, schema: Schema, n_train: int) -> str:
         stacklevel=6,
     )
     return lacking
+
+
+def _room_for(model: Parameters, schema: Schema, n_train: int, rank: int) -> tuple[int, int]:
+    """Bytes that so many patterns take, and that are free."""
+    device, q = resolve_device(model.device), max(1, len(schema.encoder.names))
+    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else free_memory()
+    n_rows = 1 if is_bounded() else n_train  # long arrays are in files then
+    return estimate_fit_memory(n_rows, schema.n_nodes, q, rank=rank)["peak"], free
 
 
 def training_config(model: Parameters, n_train: int) -> TrainingConfig:
