@@ -201,8 +201,8 @@ def _patterns_to_try(
         if needed > free:
             raise ParameterError(
                 f"{count(int(asked), 'pattern')} of {schema.n_nodes:,} nodes would take {size_text(needed)} "
-                f"of memory, but {size_text(free)} are free. Use a smaller rank, fewer nodes, or a machine with "
-                "more memory."
+                f"of memory, but {size_text(free)} are free. Use a smaller rank, fewer nodes, or a machine "
+                "with more memory."
             ).about(argument="rank")
         return (int(asked),), reason
     if not _can_mix(model):
