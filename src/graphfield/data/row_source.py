@@ -144,7 +144,7 @@ class RowSource:
                 labels.append(_series(block)[keep])
         assert values is not None
         Z = gaps.settle(values[:stop], list(self.nodes), Frame(_joined_frames(covariates), True))
-        Z.values.attrs[AS_TEXT] = text
+        Z.values.attrs[AS_TEXT] = sorted(text)  # a list, as attributes may be written as JSON
         at = np.concatenate(kept)
         return SourceRows(
             pd.DataFrame(values[:stop], columns=list(self.nodes), copy=False),
