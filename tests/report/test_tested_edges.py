@@ -439,7 +439,9 @@ def test_curves_have_bands_until_the_model_is_asked_for(opened):
     page.run("document.querySelector('#table td.draw button').click()")
     by_tests = float(found.table.set_index(["source", "target"])["estimate"]["a", "b"])
     chip = "document.getElementById('chosen').textContent"
-    assert f" in the model, +{by_tests:.2f} by the tests on average" in page.run(chip)
+    said = page.run(chip)
+    assert f" in the model, +{by_tests:.2f} [+" in said
+    assert "] by the tests on average" in said
     page.run("document.querySelector('#curve-kind input[value=model]').click()")
     assert "by the tests" not in page.run(chip)
     assert page.run(BANDS) == 0
@@ -483,7 +485,7 @@ def test_the_rate_of_one_covariate_is_in_the_table_and_its_file(opened):
     page.run("document.getElementById('only').click()")
     page.run("document.querySelector('th[data-id=with_one] button').click()")
     first = page.run("[...document.querySelectorAll('#table tbody tr')][0].textContent")
-    assert "0.117+0.116[+0.06,\u00a0+0.17]age\u00a00.026" in first, "its average by the tests as well"
+    assert "0.117age\u00a00.026" in first
     lines = pd.read_csv(io.StringIO(page.run("window.graphfield.csv()"))).set_index(["source", "target"])
     assert lines["moves_with"].dropna().to_dict() == {("c", "d"): "age 0.026"}
     assert lines["tested_average"][("c", "d")] == pytest.approx(0.1164, abs=1e-3)

@@ -243,7 +243,9 @@ class Page {
   }
 
   // Beside a curve of the tests, what they say of an edge on average: its strength is the model's.
-  byTests(i) { return this.tests.estimate.length ? ` in the model, ${this.strength(i, this.tests.estimate[i])} by the tests on average` : ""; }
+  byTests(i) { return this.tests.estimate.length ? ` in the model, ${this.strength(i, this.tests.estimate[i])} ${this.testedInterval(i)} by the tests on average`.replace("  ", " ") : ""; }
+
+  testedInterval(i) { return typeof this.tests.low[i] === "number" ? `[${signed(this.tests.low[i], 2)}, ${signed(this.tests.high[i], 2)}]` : ""; }
 
   // A box for each chart against one of these; names of many levels take the whole width.
   panels(box, xs) {

@@ -19,8 +19,9 @@ class EdgeTable {
   }
 
   // Of a graph that does not move there is nothing to say over rows; that a pair is an edge, where all are.
+  // What tests find on average is in the file, and beside the name of a pair that is drawn: the table is full.
   columns() {
-    const left = new Set([...(byId("only").checked ? ["edge"] : []), ...(this.page.moves ? [] : ["mean", "spread", "least", "most", "present"])]);
+    const left = new Set(["tested", "interval", ...(byId("only").checked ? ["edge"] : []), ...(this.page.moves ? [] : ["mean", "spread", "least", "most", "present"])]);
     return this.allColumns().filter((c) => !left.has(c.id));
   }
 
@@ -38,8 +39,8 @@ class EdgeTable {
       { id: "q_varies", label: "q: moves", title: "Test that the edge moves with the covariates: the share of those that do not among pairs as clear as this", value: (i) => page.tests.q_varies[i], order: (i) => known(page.tests.q_varies[i]), told: rate, up: true },
     );
     if (page.tests?.low.length) found.push(
-      { id: "tested", label: "Tests: average", title: "Partial correlation by the tests, averaged over the rows", value: (i) => page.tests.estimate[i] ?? NaN, order: (i) => Math.abs(page.tests.estimate[i] ?? 0), told: (v, i) => (Number.isNaN(v) ? "" : page.strength(i, v, 3)) },
-      { id: "interval", label: "Its interval", title: "Of 90 %, for the average by the tests", text: true, rates: true, value: (i) => (page.tests.low[i] === null ? "" : `[${signed(page.tests.low[i], 2)}, ${signed(page.tests.high[i], 2)}]`), order: (i) => page.tests.low[i] ?? 2 },
+      { id: "tested", value: (i) => page.tests.estimate[i] ?? NaN },
+      { id: "interval", text: true, value: (i) => page.testedInterval(i) },
     );
     if (page.tests && Object.keys(page.tests.with_one).length) found.push(
       { id: "with_one", label: "q: moves with one", title: "Test that the edge moves with one covariate given the others, where that is at most 0.1", text: true, rates: true, value: (i) => page.withOne(i).map(([name, q]) => `${name} ${rate(q)}`).join(", "), order: (i) => Math.min(2, ...page.withOne(i).map(([, q]) => q)) },
@@ -92,8 +93,8 @@ class EdgeTable {
     button.addEventListener("click", () => page.toggle(i));
     const cells = columns.map((c) => {
       const value = c.value(i);
-      if (c.rates) return el("td", { class: "rates" }, value.replace(/ (<|\d|\+|\u2212)/g, "\u00a0$1")); // no break within a rate
-      return el("td", { class: c.text ? undefined : "number" }, ...(c.text ? breakable(value) : [c.told ? c.told(value, i) : page.strength(i, value, 3)]));
+      if (c.rates) return el("td", { class: "rates" }, value.replace(/ (<|\d)/g, "\u00a0$1")); // no break within a rate
+      return el("td", { class: c.text ? undefined : "number" }, ...(c.text ? breakable(value) : [c.told ? c.told(value) : page.strength(i, value, 3)]));
     });
     return el("tr", {}, ...(page.draws() ? [el("td", { class: "draw" }, button)] : []), ...cells);
   }
