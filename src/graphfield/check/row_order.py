@@ -169,7 +169,7 @@ def is_sorted_by_nodes(nodes: pd.DataFrame, Z: Frame, bad_z: pd.DataFrame, n: in
     As when companies are sorted by their size, or animals of each sex by their length. A stretch of rows with
     the same levels counts by itself. All is done with ranks: the ends of a sorted table are far out.
     """
-    runs = _runs_oflevels_of(Z, bad_z, n)
+    runs = _runs_of_levels(Z, bad_z, n)
     each = [np.flatnonzero(runs == run) for run in range(runs.max() + 1)]
     places = [np.arange(len(rows), dtype=np.float64) for rows in each]
     along = block_diag(*(np.column_stack([np.ones(len(place)), any_shape(place)]) for place in places))
@@ -185,7 +185,7 @@ def is_sorted_by_nodes(nodes: pd.DataFrame, Z: Frame, bad_z: pd.DataFrame, n: in
     return bool(left.var() < (1 - _BY_NODES) * share.var())
 
 
-def _runs_oflevels_of(Z: Frame, bad_z: pd.DataFrame, n: int) -> NDArray[np.intp]:
+def _runs_of_levels(Z: Frame, bad_z: pd.DataFrame, n: int) -> NDArray[np.intp]:
     """Stretches of rows with the same levels, numbered; one where they are short."""
     changes = np.zeros(n, dtype=bool)
     for name in Z.names:

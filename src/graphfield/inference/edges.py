@@ -15,7 +15,6 @@ from graphfield.check.relations import relation_findings
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import as_frame
-from graphfield.data.splits import group_labels
 from graphfield.estimators.inputs import root_seed, training_inputs
 from graphfield.exceptions import DataError, DataWarning, agreed, count, listing
 from graphfield.fields.schema import Schema
@@ -224,10 +223,7 @@ def read_question(
 ) -> Question:
     """Sorted rows, nodes less the levels of groups, as many functions of z as rows allow."""
     read = training_inputs(X, Z, missing, node_types=node_types, groups=groups)
-    if subtract_levels:
-        inputs, labels, levels, as_numbers = within_groups(read, groups, X)
-    else:
-        inputs, labels, levels, as_numbers = read, group_labels(groups, X, read.rows), None, []
+    inputs, labels, levels, as_numbers = within_groups(read, groups, X, wanted=subtract_levels)
     codes = None if labels is None else np.unique(labels, return_inverse=True)[1]
     times = None if time is None or codes is not None else times_of(time, X)[inputs.rows]
     in_order = are_in_order(X, Z, groups, time, in_order)

@@ -251,7 +251,7 @@ def numbers_alone(inputs: Inputs) -> Inputs:
 
 
 def within_groups(
-    inputs: Inputs, groups: Any, X: Any
+    inputs: Inputs, groups: Any, X: Any, *, wanted: bool = True
 ) -> tuple[Inputs, NDArray | None, LevelCheck | None, list[str]]:
     """Nodes less the levels of their groups, where these have any, and those that count as numbers for it.
 
@@ -259,8 +259,8 @@ def within_groups(
     groups as well, so binary nodes and counts are taken for numbers here: what is left of them has none.
     """
     types = inputs.types
-    if groups is None or types is None or "categorical" in types.kinds:
-        return *without_levels(inputs, groups, X), []
+    if groups is None or not wanted or types is None or "categorical" in types.kinds:
+        return *without_levels(inputs, groups, X, wanted=wanted), []
     found, labels, levels = without_levels(replace(inputs, types=None), groups, X)
     if levels is None or not levels.prefers:
         return inputs, labels, levels, []
