@@ -24,7 +24,7 @@ from graphfield.training.mixture_state import Mixture
 from graphfield.training.penalty_path import best_penalty
 from graphfield.training.plan import Seeds
 from graphfield.training.sparse_patterns import ALPHA, Moments, PatternProblem
-from graphfield.training.supported_variation import support_of, supported_share
+from graphfield.training.supported_variation import Copy, support_of, supported_share
 
 CONFIG = replace(FIELD, rank=3)
 AUTO = {**SMALL, "rank": "auto"}
@@ -281,6 +281,27 @@ def test_movement_that_is_within_chance_is_not_kept():
         kept[truth] = [supported_share(support_of(*case), torch.arange(200)) for case in cases]
     assert np.median(kept[0.0]) == 0
     assert np.median(kept[2.0]) > 0.8
+
+
+def test_an_average_that_is_too_weak_is_brought_to_the_one_graph():
+    """The movement stays as it is; an average that is right stays where it is."""
+    steps = {}
+    for weaker in (0.5, 1.0):
+        _, average, data, rows = moving_rows(1.0, seed=1, n=3_000)
+        gate = GateField(CONFIG, generator()).eval()
+        gate.spread(samples(3_000, seed=1))
+        patterns = 0.5 * torch.randn(3, 6, 6, generator=generator()) * (1 - torch.eye(6))
+        patterns[:, 1:] = 0
+        mean = shares_of(gate, data).mean(dim=0)
+        copy = Copy(gate, patterns + (weaker - 1) * average, mean, data, rows)
+        nearer = copy.brought_to(average, 1.0)
+        torch.testing.assert_close(nearer.average, average)
+        torch.testing.assert_close(nearer.patterns - nearer.average, copy.patterns - copy.average)
+        off = average + 0.1 * (1 - torch.eye(6))  # what is no better is not gone to
+        still = average if weaker < 1 else off
+        steps[weaker] = supported_share(copy.support_of_one(still, 1.0), rows, 1.0)
+    assert steps[0.5] > 0.8
+    assert steps[1.0] < 0.1
 
 
 def test_copies_of_rows_in_one_group_are_no_further_evidence():

@@ -39,10 +39,20 @@ from graphfield.training.mixture_state import Mixture
 from graphfield.training.plan import Member
 from graphfield.training.relaxed_patterns import Recipe, SingleGraph, relax
 from graphfield.training.sparse_patterns import Moments, PatternProblem, total
-from graphfield.training.supported_variation import Copy, errors_with, is_few, rows_without, supported_share
+from graphfield.training.supported_variation import (
+    Copy,
+    about,
+    errors_with,
+    is_few,
+    rows_without,
+    supported_share,
+)
 
 # Held-out rows that support a smaller share of the movement than so many times that of the others missed it.
 _MISSED = 0.5
+# Standard errors by which a step to the one graph's average is to be sure, and the longest step: what the
+# mixture leaves at zero keeps its order.
+_SURE, _MOST_TO_ONE = 1.0, 0.9
 
 
 @dataclass(frozen=True)
@@ -59,13 +69,14 @@ class Finished:
 
 @dataclass(frozen=True)
 class _Moving:
-    """A gate with its patterns from the rows of training, and how much of its movement is kept."""
+    """A gate with its patterns from the rows of training, and how much of its movement is kept about what."""
 
     copy: Copy
     recipe: Recipe  # how the patterns were found
     known: Moments
     new: Moments
     kept_share: float
+    to_one: float = 0.0  # how far its average is brought to the one graph
 
 
 @dataclass(frozen=True)
@@ -91,10 +102,11 @@ class LastStep:
         copies: list[Copy] = []
         if is_few(task.units(task.held_out)):
             moving, copies = self._judge_copies(moving)
+        moving = replace(moving, to_one=self._step_to_one(moving, copies))
         done = self._done(moving)
         if copies and additive and self.one_graph is not None:
             found = AdditiveFit.of(self.config, self.data, task, self.one_graph)
-            if found is not None and self._is_better(found, done, self._errors_of(copies, done.kept_share)):
+            if found is not None and self._is_better(found, done, self._errors_of(copies, moving)):
                 return Finished(
                     found.judged, found.field, found.kept_share, found.penalty, found.again, additive=True
                 )
@@ -166,23 +178,44 @@ class LastStep:
             gate.embedding.settle_untrained(data.codes[rows])
         return gates
 
+    def _step_to_one(self, moving: _Moving, copies: Sequence[Copy]) -> float:
+        """How far the average of the mixture is to be brought to the one graph, whose edges are stronger.
+
+        As left-out rows like it: of few rows those of training, by the copies that were found without them.
+        """
+        if self.one_graph is None or moving.kept_share == 0:
+            return 0.0
+        known, rows = total(self.parts[:-1]), self.task.rows if copies else self.task.held_out
+        others = [known.without(part) for part in self.parts[:-1]] if copies else [known]
+        support = [
+            copy.support_of_one(self.one_graph.find(own)[0], moving.kept_share)
+            for copy, own in zip(copies or [moving.copy], others, strict=True)
+        ]
+        share = supported_share(torch.cat(support, dim=1), self.task.units(rows), _SURE)
+        return min(_MOST_TO_ONE, share)
+
     def _done(self, moving: _Moving) -> Finished:
         """As it was judged, and from all rows; what does not move is one graph."""
         patterns, kept, mixture = moving.copy.patterns, moving.kept_share, self.mixture
         again = moving.recipe.carry_out(moving.known + moving.new, mixture.patterns, patterns)
         both, penalty = [patterns, again], mixture.penalty
-        if kept < 1:
+        if kept < 1 or moving.to_one:
+            copies = [replace(moving.copy, patterns=own) for own in both]
             # With a penalty that the user gives, the one graph is the average of the patterns.
-            still = [torch.tensordot(moving.copy.mean, own, dims=1)[None] for own in both]
+            stills = [copy.average for copy in copies]
             if self.one_graph is not None:
                 known, new = total(self.parts[:-1]), self.parts[-1]
-                still = [self.one_graph.find(known), self.one_graph.find(known + new)]
+                stills = [self.one_graph.find(rows)[0] for rows in (known, known + new)]
                 penalty = penalty if kept else self.one_graph.penalty
-            both = [torch.lerp(one, own, kept) for one, own in zip(still, both, strict=True)]
+            both = [
+                about(still, copy.brought_to(still, moving.to_one).patterns, kept)
+                for still, copy in zip(stills, copies, strict=True)
+            ]
         judged, field = (mixed_field(moving.copy.gate, own) for own in both)
-        return Finished(judged, field, kept, penalty, self._again(moving.copy.gate, moving.recipe, kept))
+        again_as = self._again(moving.copy.gate, moving.recipe, kept, moving.to_one)
+        return Finished(judged, field, kept, penalty, again_as)
 
-    def _again(self, gate: GateField, recipe: Recipe, kept: float) -> Again:
+    def _again(self, gate: GateField, recipe: Recipe, kept: float, to_one: float = 0.0) -> Again:
         """With the shares of the gate, in the same way as before."""
 
         def shares() -> Tensor:
@@ -190,12 +223,11 @@ class LastStep:
 
         def find(moments: Moments, of_one: Moments) -> CoefField:
             patterns = recipe.carry_out(moments, self.mixture.patterns)
-            if kept < 1:
-                if self.one_graph is None:
-                    still = torch.tensordot(mean_of_rows(shares(), self.task.rows), patterns, dims=1)[None]
-                else:
-                    still = self.one_graph.find(of_one)
-                patterns = torch.lerp(still, patterns, kept)
+            if kept < 1 or to_one:
+                mean = mean_of_rows(shares(), self.task.rows)
+                copy = Copy(gate, patterns, mean, self.data, self.task.held_out)
+                still = copy.average if self.one_graph is None else self.one_graph.find(of_one)[0]
+                patterns = about(still, copy.brought_to(still, to_one).patterns, kept)
             return mixed_field(gate, patterns)
 
         return Again(shares, find)
@@ -212,13 +244,16 @@ class LastStep:
         is_chosen = self.task.penalty is None and len(self.task.parts) > 1
         return SingleGraph.choose(self.parts[:-1]) if is_chosen else None
 
-    def _errors_of(self, copies: Sequence[Copy], kept_share: float) -> Tensor:
+    def _errors_of(self, copies: Sequence[Copy], moving: _Moving) -> Tensor:
         """Of the rows of training, each by the copy that was found without it, with so much movement."""
         assert self.one_graph is not None
         known = total(self.parts[:-1])
         stills = [self.one_graph.find(known.without(part))[0] for part in self.parts[:-1]]
-        supports = [copy.support(still) for copy, still in zip(copies, stills, strict=True)]
-        return errors_with(torch.cat(supports, dim=1), kept_share)
+        supports = [
+            copy.brought_to(still, moving.to_one).support(still)
+            for copy, still in zip(copies, stills, strict=True)
+        ]
+        return errors_with(torch.cat(supports, dim=1), moving.kept_share)
 
     @torch.no_grad()
     def _is_better(self, found: AdditiveFit, mixture: Finished, errors: Tensor) -> bool:

@@ -7,7 +7,7 @@ each part of them (:class:`Copy`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from scipy.stats import t as student
@@ -29,13 +29,14 @@ def is_few(units: Tensor) -> bool:
     return len(torch.unique(units)) < FEW_UNITS
 
 
-def supported_share(support: Tensor, units: Tensor) -> float:
+def supported_share(support: Tensor, units: Tensor, n_errors: float | None = None) -> float:
     """The share s, 0 to 1, of the movement in ``average + s * (beta(z) - average)`` that is to be kept.
 
     Patterns differ by chance as well, so graphs move more with z than they should where there is little to
     find; 0 is one graph for all. With the share v that predicts rows best, its standard error e over units
     and Student's quantile c, it is ``v - (c e)^2 / v`` (a non-negative garrote): nothing where v is within
-    chance of zero, nearly v where it is far from it. ``support`` is that of :func:`support_of`.
+    chance of zero, nearly v where it is far from it. ``support`` is that of :func:`support_of`; another c
+    is ``n_errors``.
     """
     codes = torch.unique(units, return_inverse=True)[1]
     left, size = support.new_zeros(2, int(codes.max()) + 1).index_add_(1, codes, support[:2])
@@ -44,23 +45,30 @@ def supported_share(support: Tensor, units: Tensor) -> float:
         return 0.0
     best = float(left.sum()) / total
     error = float((left - best * size).square().sum()) ** 0.5 / total
-    n_errors = float(student.ppf(_CONFIDENCE, count - 1))
+    if n_errors is None:
+        n_errors = float(student.ppf(_CONFIDENCE, count - 1))
     return min(1.0, best - (n_errors * error) ** 2 / best) if is_clear(best, error, n_errors) else 0.0
 
 
 @torch.no_grad()
-def support_of(moving: CoefField, still: Tensor, data: Samples, rows: Tensor) -> Tensor:
+def support_of(moving: CoefField, still: CoefField | Tensor, data: Samples, rows: Tensor) -> Tensor:
     """Of each row, what speaks for movement beside one graph (p, p), summed over nodes, (3, n).
 
     The product of the movement and what the one graph leaves, the movement squared, what it leaves squared.
+    In place of one graph there may be another field, from which the other differs.
     """
 
     def support(batch: Samples) -> Tensor:
-        fitted = batch.x[0] @ still.T
+        fitted = batch.x[0] @ still.T if isinstance(still, Tensor) else still.fitted(batch)[0]
         left, moved = (batch.x[0] - fitted).double(), (moving.fitted(batch)[0] - fitted).double()
         return torch.stack([(left * moved).sum(dim=1), moved.square().sum(dim=1), left.square().sum(dim=1)])
 
     return by_parts(support, data, rows, dim=1)
+
+
+def about(still: Tensor, patterns: Tensor, share: float) -> Tensor:
+    """Patterns (r, p, p) with so much of their difference from one graph."""
+    return torch.lerp(still.expand_as(patterns), patterns, share)
 
 
 def errors_with(support: Tensor, share: float) -> Tensor:
@@ -79,11 +87,27 @@ class Copy:
     data: Samples
     rows: Tensor  # the others
 
+    @property
+    def average(self) -> Tensor:
+        """The average graph, (p, p)."""
+        return torch.tensordot(self.mean, self.patterns, dims=1)
+
+    def brought_to(self, still: Tensor, step: float) -> Copy:
+        """The same movement about an average that is so far on the way to one graph."""
+        return replace(self, patterns=self.patterns + step * (still - self.average))
+
+    def support_of_one(self, still: Tensor, kept_share: float) -> Tensor:
+        """What speaks for an average that is the one graph's, with so much of the movement."""
+        near, own = (
+            mixed_field(self.gate, about(still, copy.patterns, kept_share))
+            for copy in (self.brought_to(still, 1.0), self)
+        )
+        return support_of(near, own, self.data, self.rows)
+
     def support(self, still: Tensor | None = None) -> Tensor:
         """Beside one graph, or its own average."""
-        average = torch.tensordot(self.mean, self.patterns, dims=1)
         field = mixed_field(self.gate, self.patterns)
-        return support_of(field, average if still is None else still, self.data, self.rows)
+        return support_of(field, self.average if still is None else still, self.data, self.rows)
 
 
 def rows_without(parts: Sequence[Tensor], part: int) -> Tensor:
