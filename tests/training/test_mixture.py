@@ -297,11 +297,11 @@ def test_an_average_that_is_too_weak_is_brought_to_the_one_graph():
         nearer = copy.brought_to(average, 1.0)
         torch.testing.assert_close(nearer.average, average)
         torch.testing.assert_close(nearer.patterns - nearer.average, copy.patterns - copy.average)
-        off = average + 0.1 * (1 - torch.eye(6))  # what is no better is not gone to
+        off = average + 0.3 * (1 - torch.eye(6))  # what is no better is not gone to
         still = average if weaker < 1 else off
         steps[weaker] = supported_share(copy.support_of_one(still, 1.0), rows, 1.0)
-    assert steps[0.5] > 0.8
-    assert steps[1.0] < 0.1
+    assert steps[0.5] > 0.7
+    assert steps[1.0] < 0.2
 
 
 def test_copies_of_rows_in_one_group_are_no_further_evidence():
