@@ -562,8 +562,8 @@ def test_rows_sorted_by_a_column_that_is_left_out_are_no_series_to_any_command(t
 def test_a_verdict_on_rows_that_look_like_a_series_counts_blocks(tmp_path, capsys):
     series(tmp_path)
     table, model = tmp_path / "series.csv", tmp_path / "m"
-    run("fit", table, "--covariates", "heat", "--model", "reggmm", "--out", model)
+    run("fit", table, "--covariates", "heat", "--model", "reggmm", "--details", "--out", model)
     said = capsys.readouterr().out
-    assert "160 rows that took no part in the fit (50 blocks of rows, in 5 folds)" in said
+    assert "160 held-out rows (50 blocks of rows, in 5 folds)" in said
     assert "judges the recipe, not this one fit: 5 fits of the same kind without some of the rows" in said
     assert "as in a series over time" in said

@@ -116,7 +116,7 @@ def test_fit_uses_the_roles(table, tmp_path, capsys):
 def test_models_can_be_compared_from_the_command_line(table, tmp_path, capsys):
     out = tmp_path / "m"
     arguments = ["fit", str(table), "--covariates", "age,site", "--group", "subject", "--out", str(out)]
-    chosen = ["--model", "auto", "--set", "candidates=static,linear", "--no-verdict"]
+    chosen = ["--model", "auto", "--set", "candidates=static,linear", "--no-verdict", "--details"]
     assert main([*arguments, *chosen]) == 0
     fitted = gf.load(out)
     assert fitted.summary_ in capsys.readouterr().out
@@ -154,7 +154,7 @@ def test_every_estimator_has_a_name():
 def test_any_model_can_be_fitted(table, tmp_path, capsys, model, kind, options):
     out = tmp_path / "m"
     arguments = ["fit", str(table), "--covariates", "age,site", "--nodes", "n*", "--out", str(out)]
-    assert main([*arguments, "--model", model, *options]) == 0
+    assert main([*arguments, "--model", model, *options, "--details"]) == 0
     said = capsys.readouterr().out
     assert "Fitted " in said
     fitted = gf.load(out)
@@ -291,7 +291,7 @@ def test_intervals_from_the_shell(table, model, tmp_path, capsys):
     out = tmp_path / "m"
     arguments = ["fit", str(table), "--covariates", "age,site", "--nodes", "n*", "--out", str(out)]
     fit = [*arguments, "--model", "linear", "--no-verdict"]
-    assert main([*fit, "--intervals", "--members", "4"]) == 0
+    assert main([*fit, "--intervals", "--members", "4", "--details"]) == 0
     said = capsys.readouterr().out
     assert "The average of 4 fits of RegGMM to rows drawn with replacement" in said
     assert "For bands that cover, add --edges, or run 'graphfield edges'" in said

@@ -99,7 +99,7 @@ def test_words(found):
     )
     assert text.lower().count("evidence") == 1, "the answer is given once"
     first, *lines = text.split("\n")
-    assert first.endswith("matter; whether noise does cannot be told from 400 rows.")
+    assert first.endswith("matter; whether noise does cannot be told.")
     assert "  Given the others, no clearer than chance: noise (p" in lines[-2]
     test = (
         "Test: 99 random rearrangements (up to 299 for single covariates): every row gets the covariates of"

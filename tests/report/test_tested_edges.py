@@ -18,6 +18,7 @@ import pytest
 import graphfield as gf
 from browser import chromium
 from conftest import change_threshold
+from graphfield.analysis.averages import average_graph
 from graphfield.cli import main
 from graphfield.cli.one_graph import add_bands
 from graphfield.inference.edge_inference import EdgeInference
@@ -80,11 +81,12 @@ def test_curves_on_the_page_are_those_of_bands(tmp_path):
 def test_the_caption_says_whose_numbers_are_on_which_scale(tmp_path):
     model, Z, found = model_and_tests()
     scores = gf.GraphicalLasso(marginals="normal").fit(*sign_change_table())
-    said = "The picture and the table have that of the model"
-    for fit, whose in ((model, ", of nodes as they are"), (scores, "")):
+    said = "The picture and the table have "
+    by_model = "that of the model, of nodes as they are, which may differ."
+    for fit, whose in ((model, by_model), (scores, "its average by the same tests.")):
         text = write_report(fit, tmp_path / "a.html", Z=Z, edges=found, overwrite=True).read_text("utf-8")
         assert "along one covariate by the tests, of normal scores of the nodes" in text
-        assert f"{said}{whose}, which may differ." in text
+        assert f"{said}{whose}" in text, "one graph for all is best known by the tests"
     plain = write_report(model, tmp_path / "a.html", Z=Z, overwrite=True).read_text("utf-8")
     assert said not in plain
 
@@ -97,7 +99,7 @@ def test_curves_over_levels_say_which_rows_they_rest_on():
         ([of_age], f"{of}that value. "),
         ([of_age, curve], f"{of}that value, or with all levels of a category. "),
     ):
-        text = words.bands(fitted("linear"), 0.9, curves)
+        text = words.bands(fitted("linear"), 0.9, curves, moves=True)
         assert said in text
         assert text.count(". ") == 3, "a caption, no lecture"
         assert text.count("rows whose") == 1
@@ -183,16 +185,16 @@ def test_pairs_that_pass_but_are_weak_in_the_model_have_the_strength_of_the_test
     zeros, pairs = np.zeros(3), [("a", "b"), ("a", "c"), ("b", "c")]
     field = SimpleNamespace(threshold=SimpleNamespace(value=0.1, clear_pairs=np.array([True, True, False])))
     survey = SimpleNamespace(mean=zeros, spread=zeros, present=zeros)
-    tests = EdgeRecord(("a", "b", "c"), 100, None, (0.01, 0.01, 0.9), (0.9,) * 3, (0.123, -0.321, 0.01))
-    said = (
-        " in the model, which draws weak ones towards zero; on average the tests estimate "
-        "a \u2013 c (\u22120.32), a \u2013 b (+0.12)."
-    )
+    estimates = (0.123, -0.321, 0.01)
+    tests = EdgeRecord(("a", "b", "c"), 100, None, (0.01, 0.01, 0.9), (0.9,) * 3, estimates)
+    strongest = "a \u2013 c (\u22120.32), a \u2013 b (+0.12)."
+    said = f" in the model, which draws weak ones towards zero; on average the tests estimate {strongest}"
     assert _rule(field, survey, pairs, tests).endswith(
         f"2 more pass their tests but are never that strong{said}"
     )
-    assert (
-        _average_edges(field, survey, pairs, tests)["rule"] == f"2 more pass their tests but are weaker{said}"
+    survey.mean = np.array(estimates) * 0.1  # of the tests, where the average is shown
+    assert _average_edges(field, survey, pairs, tests)["rule"] == (
+        "2 more pass their tests but are weaker on average: a \u2013 c (\u22120.03), a \u2013 b (+0.01)."
     )
 
 
@@ -256,8 +258,8 @@ def test_bands_at_one_place_are_those_of_a_curve_that_tells():
     """A pair that moves with one covariate, one that moves with two, one that stands still."""
 
     def curve(pair, covariate, low, high):
-        narrow = [None if one is None else 0.0 for one in low]
-        return BandedCurve(pair, covariate, narrow, narrow, narrow, low, high)
+        middle = [None if one is None else (one + two) / 2 for one, two in zip(low, high, strict=True)]
+        return BandedCurve(pair, covariate, middle, middle, middle, low, high)
 
     curves = [
         curve(0, "age", [-0.6, 0.0, 0.4], [-0.2, 0.2, 0.8]),
@@ -270,15 +272,22 @@ def test_bands_at_one_place_are_those_of_a_curve_that_tells():
     with_one = [MovesWith(0, "age", 0.01), MovesWith(1, "age", 0.01), MovesWith(1, "site", 0.01)]
     values = {"age": [20.0, 50.0, 80.0], "site": ["A", "B"]}
     rates = {"q_value": (0.01,) * 3, "q_varies": (0.01, 0.01, 0.9), "estimate": (0.1,) * 3}
+    rates |= {"low": (0.0, 0.0, 0.05), "high": (0.2, 0.2, 0.15)}
     known = {"values": values, "curves": tuple(curves), "with_one": tuple(with_one)}
     tests = EdgeRecord(tuple("abc"), 99, **known, **rates)
-    assert tests.bands_at({"age": 35.0, "site": "B"}) == {0: pytest.approx((-0.3, 0.0))}
-    assert tests.bands_at({"age": 20 - 1e-9, "site": "A"}) == {0: (-0.6, -0.2)}
-    assert tests.bands_at({"age": 19.0, "site": "A"}) == {}, "beyond the curve"
+    assert tests.moving_at({"age": 35.0, "site": "B"}) == {0: pytest.approx((-0.15, -0.3, 0.0))}
+    assert tests.moving_at({"age": 20 - 1e-9, "site": "A"}) == {0: pytest.approx((-0.4, -0.6, -0.2))}
+    assert tests.moving_at({"age": 19.0, "site": "A"}) == {}, "beyond the curve"
+    numbers = SimpleNamespace(types=None)
+    found = tests.values_at(numbers, {"age": 35.0, "site": "B"})
+    assert found == {0: pytest.approx((-0.15, -0.3, 0.0)), 2: (0.1, 0.05, 0.15)}, "what moves has no average"
+    assert tests.averaged(numbers, np.zeros(3)).tolist() == [0.1, 0.1, 0.1]
+    of_levels = SimpleNamespace(types=SimpleNamespace(others=["a"]))
+    assert tests.averaged(of_levels, np.zeros(3)).tolist() == [0, 0, 0.1], "others have units of their own"
     unclear = replace(tests, with_one=())
-    assert unclear.bands_at({"age": 20.0, "site": "A"}) == {}, "nobody knows with what they move"
+    assert unclear.moving_at({"age": 20.0, "site": "A"}) == {}, "nobody knows with what they move"
     alone = replace(unclear, curves=tuple(one for one in curves if one.covariate == "age"))
-    assert set(alone.bands_at({"age": 20.0})) == {0, 1}, "of the third, a curve says less than its average"
+    assert set(alone.moving_at({"age": 20.0})) == {0, 1}, "of the third, a curve says less than its average"
 
 
 def test_strengths_outside_the_bands_of_the_tests_are_counted(folder, tmp_path, capsys):
@@ -330,18 +339,18 @@ def test_averages_have_what_the_tests_find(folder, tmp_path, capsys):
     capsys.readouterr()
     found = model_and_tests()[2].edges(0.999).set_index(["source", "target"])
     own, _ = average()
-    columns = {"estimate": "tested", "low": "tested_low", "high": "tested_high"}
+    columns = {"estimate": "partial_correlation", "low": "low", "high": "high"}
     expected = found.loc[own.index, list(columns)].rename(columns=columns)
     np.testing.assert_allclose(own[list(columns.values())], expected, atol=1e-3)
+    model = gf.load(folder)
+    rows = model_and_tests()[1]
+    by_model = average_graph(model, rows, threshold=None)
+    np.testing.assert_allclose(own["model"], [by_model.loc[ends] for ends in own.index], atol=1e-3)
     tests = EdgeRecord.from_json(json.loads((folder / "edges.json").read_text()))
-    off = replace(tests, low=(0.98,) * len(tests.low), high=(0.99,) * len(tests.low))
-    (tmp_path / "model" / "edges.json").write_text(off.to_json())
-    own, said = average()
-    assert f"{len(own)} of {len(own)} edges lie outside the interval of 90 % of the tests" in said
     before = replace(tests, low=(), high=())
     (tmp_path / "model" / "edges.json").write_text(before.to_json())
-    own, said = average()
-    assert "tested_low" not in own
+    own, _ = average()
+    assert "low" not in own, "a file from before there were intervals"
     (tmp_path / "model" / "edges.json").write_text(replace(tests, low=tests.low[1:]).to_json())
     assert main(["graph", str(tmp_path / "model")]) == 2
     assert "do not fit together" in capsys.readouterr().err

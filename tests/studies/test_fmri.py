@@ -355,7 +355,7 @@ def test_the_gain_is_that_of_any_other_table(study):
     expected = gf.gain_over_one_graph(model, subjects.X, subjects.Z, groups=subjects.groups, n_folds=3)
     assert study.gain.over_average == expected.over_average
     assert study.gain.over_static == expected.over_static
-    assert "on 2,400 time points that took no part in the fit (60 subjects" in study.sentences()[0]
+    assert "on 2,400 held-out time points (60 subjects" in study.sentences()[0]
 
 
 def test_one_graph_per_subject(study):

@@ -18,7 +18,7 @@ from graphfield.cli.check import (
     read_roles,
     run_check,
 )
-from graphfield.cli.edges import edges_of_fit
+from graphfield.cli.edges import edges_of_fit, tests_edges
 from graphfield.cli.evidence import run_test
 from graphfield.cli.held_out_rows import rows_to_fit
 from graphfield.cli.judged import judge_model, table_verdict, verdict_lines
@@ -26,10 +26,11 @@ from graphfield.cli.large_tables import open_large, read_sample, rows_of
 from graphfield.cli.one_graph import (
     add_bands,
     add_intervals,
-    add_tested_averages,
     asked_values,
     average_network,
     average_rows,
+    is_doubtful,
+    network_by_tests,
     note_weak_pairs,
     read_tests,
     rows_to_average,
@@ -110,7 +111,7 @@ def fit(arguments: argparse.Namespace) -> None:
                 evidence = run_test(arguments, data, in_order=found.is_series)
             extra[EVIDENCE] = evidence.to_json().encode()
         tests, about_edges = None, "Which edges to believe was not tested: add --edges."
-        if arguments.edges:
+        if tests_edges(arguments, data, is_large=source is not None):
             tests, about_edges = edges_of_fit(arguments, data, is_series=found.is_series)
             extra[EDGES] = tests.to_json().encode()
         model = make_model(arguments)
@@ -137,12 +138,13 @@ def fit(arguments: argparse.Namespace) -> None:
     }
     save_model(model, arguments.out, overwrite=arguments.force, extra=extra)
     verdict = table_verdict(model, data, gain, why_not, evidence, tests, found)
-    say("\n".join(verdict_lines(verdict, evidence)))
+    say("\n".join(verdict_lines(verdict, evidence, details=arguments.details)))
     say(about_edges)
-    say(f"Fitted {type(model).__name__} in {seconds:.1f} s.\n{model.describe()}")
-    if tests is not None and not tests.why_not:
+    if arguments.details:
+        say(f"Fitted {type(model).__name__} in {seconds:.1f} s.\n{model.describe()}")
+    if arguments.details and tests is not None and not tests.why_not:
         say(_ABOUT_TESTED)
-    if arguments.intervals:
+    if arguments.intervals and tests is None:
         say(_ABOUT_INTERVALS)
     used = [one.name for one in model.encoder_.columns if one.name not in verdict.unused]
     at = "" if verdict.supported is False else "".join(f" --at {name}=..." for name in used)
@@ -182,22 +184,26 @@ def _network(arguments: argparse.Namespace, model: Any, tests: EdgeRecord | None
     from graphfield.analysis.errors import warn_of_few_rows
     from graphfield.analysis.one_value import average_intervals, intervals_at
     from graphfield.analysis.rows import at_one
+    from graphfield.fields.questions import correlations
     from graphfield.inference.verdict_facts import Fitted
 
     cut = threshold(arguments.threshold)
     fitted = Fitted.of(model, average_rows(arguments.model, model))
-    rows = rows_to_average(arguments, model, fitted)
+    doubtful = is_doubtful(arguments.model, fitted)
+    rows = rows_to_average(arguments, model, fitted, doubtful=doubtful, tested=tests is not None)
     if rows is not None:
-        network = average_network(model, rows, cut)
-        if tests is not None:
-            add_tested_averages(network, tests, model)
+        network = average_network(model, rows, cut, tests)
         if arguments.intervals:
             add_intervals(network, average_intervals(model, rows))
         return network
     z = asked_values(arguments, model, fitted, own_cut=tests is None and arguments.threshold == "auto")
-    network = model.to_networkx(z, threshold=cut, rule=arguments.rule)
-    if tests is not None:
-        add_bands(network, tests, model, z)
+    if tests is not None and (doubtful or not fitted.moves):
+        partial = correlations(model.field_, at_one(model.field_, z))[0]
+        network = network_by_tests(tests, model, partial, cut, z)
+    else:
+        network = model.to_networkx(z, threshold=cut, rule=arguments.rule)
+        if tests is not None:
+            add_bands(network, tests, model, z)
     if arguments.intervals:
         add_intervals(network, intervals_at(model, z))
     else:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from graphfield.inference.edge_record import EdgeRecord
 
 
+_MOST_NODES = 300  # of a fit that tests its pairs unasked
+
+
 def edges_parser(group: Any) -> None:
     p = group.add_parser("edges", help="test every pair of nodes: is there an edge, does it move")
     table_options(p)
@@ -87,6 +90,13 @@ def run_tests(arguments: argparse.Namespace, data: TableData, *, in_order: bool)
     return replace(found, caveat=render_for_shell(found.caveat, arguments))
 
 
+def tests_edges(arguments: argparse.Namespace, data: TableData, *, is_large: bool) -> bool:
+    """Whether a fit tests its pairs; where nothing is said, unless that would take long beside the fit."""
+    if arguments.edges is not None:
+        return bool(arguments.edges)
+    return not (arguments.no_verdict or is_large or data.X.shape[1] > _MOST_NODES)
+
+
 def edges_of_fit(
     arguments: argparse.Namespace, data: TableData, *, is_series: bool
 ) -> tuple[EdgeRecord, str]:
@@ -98,7 +108,18 @@ def edges_of_fit(
     except GraphfieldError as error:  # the fit goes on
         why_not = render_for_shell(error.message, arguments)
         return EdgeRecord(why_not=why_not), f"Pairs could not be tested: {why_not}"
-    return _record(found, arguments), render_for_shell(found.summary(), arguments)
+    record = _record(found, arguments)
+    if not arguments.details:
+        return record, _few_words(found, record, arguments)
+    return record, render_for_shell(found.summary(), arguments)
+
+
+def _few_words(found: EdgeInference, record: EdgeRecord, arguments: argparse.Namespace) -> str:
+    """How many edges there are and the strongest; what moves is for the verdict to say."""
+    from graphfield.inference.edge_record import FDR
+
+    parts = [found.about, record.edges_words(), found.values_to_ask(FDR)]
+    return "\n".join(render_for_shell(part, arguments) for part in parts if part)
 
 
 def _record(found: EdgeInference, arguments: argparse.Namespace) -> EdgeRecord:

@@ -61,9 +61,11 @@ def table_verdict(
     return reach_verdict(fitted, gain, evidence, edges, why_not=why_not, check=check)
 
 
-def verdict_lines(verdict: Verdict, evidence: Evidence | None) -> list[str]:
-    """The verdict, then what it rests on."""
-    lines = [verdict.paragraph]
+def verdict_lines(verdict: Verdict, evidence: Evidence | None, *, details: bool) -> list[str]:
+    """The answer in a few words, the verdict, and what it rests on where ``details`` are asked for."""
+    lines = ["", f"{verdict.headline}.", verdict.paragraph]
+    if not details:
+        return lines
     if verdict.gain is not None:
         fits, seconds = count(verdict.gain.n_folds, "fit"), verdict.gain.seconds
         lines.append(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,23 +21,27 @@ from graphfield.exceptions import (
 
 if TYPE_CHECKING:
     import networkx as nx
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
     from graphfield.data.covariates import CovariateEncoder
     from graphfield.estimators.base import GraphEstimator
     from graphfield.inference.edge_record import EdgeRecord
     from graphfield.inference.verdict_facts import Fitted
 
+_ONE_FOR_ALL = "the fitted model is one graph for all, the same at all values of the covariates."
 _NAMED_PAIRS = 4  # of those that a note names
 
 
 def rows_to_average(
-    arguments: argparse.Namespace, model: GraphEstimator, fitted: Fitted
+    arguments: argparse.Namespace, model: GraphEstimator, fitted: Fitted, *, doubtful: bool, tested: bool
 ) -> pd.DataFrame | None:
     """The rows whose average graph is shown; None where it is the graph at one place.
 
     The average is what the page shows as well: where it is asked for or, if no place is named, where held-out
-    rows do not support that the graph moves. A note says so.
+    rows do not support that the graph moves (``doubtful``). A note says so. Where pairs were ``tested``, the
+    tests know the average of one graph for all better than the model.
     """
     if arguments.average and arguments.at:
         raise ParameterError.of(
@@ -48,15 +51,20 @@ def rows_to_average(
         )
     if arguments.average:
         return average_rows(arguments.model, model)
-    if not _movement_is_doubtful(arguments.model, fitted):
+    if not fitted.moves and fitted.covariates and tested and not arguments.at:
+        _note(_ONE_FOR_ALL)
+        return average_rows(arguments.model, model)
+    if not doubtful:
         return None
     doubt = (
         f"held-out rows do not support how this model moves with {listing(fitted.used or fitted.covariates)}"
     )
     if arguments.at:
-        _note(f"{doubt}; --average gives the average graph.")
+        instead = "these are the values of the tests, averages of pairs that are not seen to move"
+        _note(f"{doubt}; {instead if tested else '--average gives the average graph'}.")
         return None
-    _note(f"this is the average graph over the training rows: {doubt}. --at gives the graph at one value.")
+    where = "" if tested else " --at gives the graph at one value."
+    _note(f"this is the average graph over the training rows: {doubt}.{where}")
     return average_rows(arguments.model, model)
 
 
@@ -68,7 +76,7 @@ def average_rows(folder: Path, model: GraphEstimator) -> pd.DataFrame:
     return Rows.of(model.field_, read_rows(folder, model.encoder_)).Z
 
 
-def _movement_is_doubtful(folder: Path, fitted: Fitted) -> bool:
+def is_doubtful(folder: Path, fitted: Fitted) -> bool:
     """Whether the verdict that was kept with the model is to show the average graph."""
     from graphfield.inference.verdict import reach_verdict
     from graphfield.report.folder import GAIN, read_record, recorded_gain
@@ -106,39 +114,16 @@ def with_tested_edges(tests: EdgeRecord, model: GraphEstimator) -> GraphEstimato
 
 
 def add_bands(network: nx.Graph, tests: EdgeRecord, model: GraphEstimator, z: dict[str, Any]) -> None:
-    """Bands of the tests at z on the edges of a graph, and a note on strengths outside of them."""
-    _add_tested(network, tests, model, tests.bands_at(_places(model, z)), "moving edge", "the band")
-
-
-def add_tested_averages(network: nx.Graph, tests: EdgeRecord, model: GraphEstimator) -> None:
-    """The same for averages between numbers, with what the tests find."""
-    types, found = model.field_.schema.types, tests.averages
-    others = set() if types is None else set(types.others)  # whose edges have units of their own
-    for pair, ends in enumerate(combinations(tests.nodes, 2)):
-        if others & set(ends):
-            found.pop(pair, None)
-        if pair in found and network.has_edge(*ends):
-            network.edges[ends]["tested"] = tests.estimate[pair]
-    _add_tested(network, tests, model, found, "edge", "the interval")
-
-
-def _add_tested(
-    network: nx.Graph,
-    tests: EdgeRecord,
-    model: GraphEstimator,
-    found: Mapping[int, tuple[float, float]],
-    noun: str,
-    what: str,
-) -> None:
+    """Bands of the tests at z on the edges of a model's graph, and a note on strengths outside of them."""
     from graphfield.inference.edge_record import LEVEL
 
     pairs, known, outside = list(combinations(tests.nodes, 2)), 0, 0
-    for pair, (low, high) in found.items():
+    for pair, found in tests.moving_at(_places(model, z)).items():
         if network.has_edge(*pairs[pair]):
             edge = network.edges[pairs[pair]]
-            edge |= {"tested_low": low, "tested_high": high}
+            edge |= {"tested_low": found.low, "tested_high": found.high}
             known += 1
-            outside += not low <= edge["partial_correlation"] <= high
+            outside += not found.low <= edge["partial_correlation"] <= found.high
     if outside:
         schema = model.field_.schema
         scores = getattr(model, "marginals_", schema.marginals) in ("normal", "skeptic")
@@ -146,9 +131,40 @@ def _add_tested(
         if not scores:
             why = f"{why} (or both are right: they take normal scores of the nodes, and the model does not)"
         _note(
-            f"{outside:,} of {count(known, noun)} {agreed(outside, 'lies', 'lie')} outside {what} "
+            f"{outside:,} of {count(known, 'moving edge')} {agreed(outside, 'lies', 'lie')} outside the band "
             f"of {100 * LEVEL:.0f} % of the tests (tested_low to tested_high): {why}."
         )
+
+
+def network_by_tests(
+    tests: EdgeRecord,
+    model: GraphEstimator,
+    partial: NDArray[np.floating],
+    threshold: float | str | None,
+    z: dict[str, Any] | None = None,
+) -> nx.Graph:
+    """A graph with what the tests find in place of the model's ``partial`` (p, p), with intervals.
+
+    On average, or at z, where pairs that are not seen to move have their averages.
+    """
+    import numpy as np
+
+    from graphfield.graphs.export import to_networkx
+    from graphfield.graphs.threshold import chosen_cut
+
+    schema = model.field_.schema
+    found = tests.averages(schema) if z is None else tests.values_at(schema, _places(model, z))
+    ends = list(combinations(range(schema.n_nodes), 2))
+    own = np.array(partial, dtype=np.float64)
+    for pair, value in found.items():
+        own[ends[pair]] = own[ends[pair][::-1]] = value.estimate
+    graph = np.abs(own) > chosen_cut(threshold, model.field_.threshold)
+    network = to_networkx(graph, own, schema.node_names)
+    for pair, value in found.items():
+        names = tests.nodes[ends[pair][0]], tests.nodes[ends[pair][1]]
+        if network.has_edge(*names):
+            network.edges[names].update(low=value.low, high=value.high, model=float(partial[ends[pair]]))
+    return network
 
 
 def _places(model: GraphEstimator, z: dict[str, Any]) -> dict[str, float | str]:
@@ -181,10 +197,15 @@ def note_weak_pairs(model: GraphEstimator, network: nx.Graph) -> None:
         )
 
 
-def average_network(model: GraphEstimator, rows: pd.DataFrame, threshold: float | str | None) -> nx.Graph:
+def average_network(
+    model: GraphEstimator, rows: pd.DataFrame, threshold: float | str | None, tests: EdgeRecord | None
+) -> nx.Graph:
     from graphfield.analysis.averages import average_graph
     from graphfield.graphs.export import to_networkx
 
+    if tests is not None:
+        partial = average_graph(model, rows, threshold=None).to_numpy()
+        return network_by_tests(tests, model, partial, threshold)
     partial = average_graph(model, rows, threshold=threshold).to_numpy()
     return to_networkx(partial != 0, partial, model.node_names_)
 
@@ -208,7 +229,7 @@ def asked_values(
     given = covariate_values(arguments.at or [], model.encoder_, date_notations(arguments.model))
     silent = [name for name in fitted.used or fitted.covariates if name not in given]
     if not fitted.moves and fitted.covariates:
-        _note("the fitted model is one graph for all, the same at all values of the covariates.")
+        _note(_ONE_FOR_ALL)
     elif silent:
         named = ", ".join(f"{name}={_value_text(values[name])}" for name in silent)
         where = "covariates that --at does not name are" if given else "without --at, this is the graph"

@@ -126,14 +126,16 @@ def _fit_parser(group: Any) -> None:
     )
     p.add_argument(
         "--edges",
-        action="store_true",
-        help="also test every pair of nodes, as 'graphfield edges' does: q-values and bands on the page",
+        action=argparse.BooleanOptionalAction,
+        help="test every pair of nodes, as 'graphfield edges' does: q-values and bands on the page (default: "
+        "where there are at most 300 nodes, and not with --no-verdict)",
     )
     p.add_argument(
         "--no-verdict",
         action="store_true",
         help="do not compare the model with one graph on rows that it has not seen (up to five more fits)",
     )
+    p.add_argument("--details", action="store_true", help="say more: how each answer was found")
     p.add_argument("--no-rows", action="store_true", help="keep no covariates of training rows in DIR")
     folder_options(p, help="folder for the model", force="replace an existing folder")
     model_options(p)

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, TypeVar, cast
+from itertools import combinations
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from graphfield.analysis.rows import FieldLike, field_of
 from graphfield.data.saved_files import sealed
 from graphfield.exceptions import DataError, ModelFileError, agreed, count
 from graphfield.fields import GraphField
+from graphfield.fields.schema import Schema
+from graphfield.graphs.false_discoveries import false_words
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.movement_words import TWO_TESTS, pair_name, range_words
 from graphfield.numbers import CLEAR, is_significant
@@ -25,7 +28,16 @@ FDR, LEVEL = 0.1, 0.9
 # Curves that are kept in all, places of one, and pairs that have curves also where covariates are many.
 _MOST_CURVES, _POINTS, _LEAST_PAIRS = 300, 25, 3
 _DIGITS = 4
+_STRONGEST = 5  # edges that are named
 M = TypeVar("M", bound=FieldLike)
+
+
+class TestedValue(NamedTuple):
+    """A partial correlation by the tests, and its interval."""
+
+    estimate: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -43,16 +55,21 @@ class BandedCurve:
     low_all: list[float | None]
     high_all: list[float | None]
 
-    def band_at(self, place: float | str, values: Sequence[Any]) -> tuple[float, float] | None:
-        """The interval of the whole curve at a value, between ``values`` in straight lines; None: unknown."""
+    def at(self, place: float | str, values: Sequence[Any]) -> TestedValue | None:
+        """With the interval of the whole curve, between ``values`` in straight lines; None: unknown."""
+        columns = [
+            np.array(column, dtype=np.float64) for column in (self.estimate, self.low_all, self.high_all)
+        ]
         if isinstance(place, str):
-            ends = dict(zip(values, zip(self.low_all, self.high_all, strict=True), strict=True))
-            low, high = ends.get(place, (None, None))
+            if place not in values:
+                return None
+            known = TestedValue(*(float(column[list(values).index(place)]) for column in columns))
         else:
             place = next((end for end in (values[0], values[-1]) if np.isclose(place, end)), place)
-            sides = (np.array(side, dtype=np.float64) for side in (self.low_all, self.high_all))
-            low, high = (float(np.interp(place, values, side, np.nan, np.nan)) for side in sides)
-        return None if low is None or high is None or np.isnan(low + high) else (low, high)
+            known = TestedValue(
+                *(float(np.interp(place, values, column, np.nan, np.nan)) for column in columns)
+            )
+        return None if np.isnan(known).any() else known
 
 
 @dataclass(frozen=True)
@@ -183,19 +200,43 @@ class EdgeRecord:
         first, second = np.triu_indices(len(self.nodes), 1)
         return [pair_name(self.nodes[first[pair]], self.nodes[second[pair]]) for pair in moving]
 
-    @property
-    def averages(self) -> dict[int, tuple[float, float]]:
-        """Intervals of averages, of pairs that have one."""
+    def averages(self, schema: Schema) -> dict[int, TestedValue]:
+        """Averages over the rows, of pairs of numbers: edges of other nodes have units of their own."""
+        others = set() if schema.types is None else set(schema.types.others)
+        ends = combinations(self.nodes, 2)
+        known = (
+            zip(ends, zip(self.estimate, self.low, self.high, strict=True), strict=True) if self.low else ()
+        )
         return {
-            pair: (low, high)
-            for pair, (low, high) in enumerate(zip(self.low, self.high, strict=True))
-            if low is not None and high is not None and self.estimate[pair] is not None
+            pair: TestedValue(estimate, low, high)
+            for pair, (names, (estimate, low, high)) in enumerate(known)
+            if not (estimate is None or low is None or high is None or others & set(names))
         }
+
+    def averaged(self, schema: Schema, means: NDArray[np.floating]) -> NDArray[np.float64]:
+        """The averages of a model (pairs,), with those of the tests in their place where there are any."""
+        found = np.array(means, dtype=np.float64)
+        for pair, value in self.averages(schema).items():
+            found[pair] = value.estimate
+        return found
 
     @property
     def surely_moves(self) -> bool:
         """Whether it is clear that any pair moves: the least q-value is that of Simes' test of all."""
         return any(rate is not None and is_significant(rate) for rate in self.q_varies)
+
+    def edges_words(self) -> str:
+        """How many pairs have an edge, and the strongest on average; of what is no number, without a sign."""
+        there = np.flatnonzero(self.are_edges).tolist()
+        number = f"{len(there) or 'none'} of {count(self.n_tested, 'pair')}"
+        false = "" if self.caveat else false_words(self.q_value, "to be false", FDR)
+        text = f"Edges: {number}, at a false-discovery level of {FDR:.2f}{false}"
+        sizes = {pair: value for pair in there if (value := self.estimate[pair]) is not None}
+        strongest = sorted(sizes, key=lambda pair: -abs(sizes[pair]))[:_STRONGEST]
+        ends = list(combinations(self.nodes, 2))
+        signed = {pair: not self.low or self.low[pair] is not None for pair in strongest}
+        named = [f"{pair_name(*ends[i])} {sizes[i]:{'+' if signed[i] else ''}.2f}" for i in strongest]
+        return f"{text}. Strongest on average: {', '.join(named)}." if named else f"{text}."
 
     def check_nodes(self, names: Sequence[str]) -> None:
         if not self.why_not and list(self.nodes) != list(names):
@@ -233,8 +274,8 @@ class EdgeRecord:
         changed.field_ = known.with_threshold(own)
         return changed
 
-    def bands_at(self, places: Mapping[str, float | str]) -> dict[int, tuple[float, float]]:
-        """By pair that moves with one covariate alone, its interval at one value of all covariates.
+    def moving_at(self, places: Mapping[str, float | str]) -> dict[int, TestedValue]:
+        """Pairs that move with one covariate alone, at one value of all covariates.
 
         A curve follows one covariate and averages over the others, so of pairs that move with several it
         does not tell what they are at one value of each. One that is not seen to move is best known by its
@@ -246,11 +287,16 @@ class EdgeRecord:
         if len(places) == 1:
             moved = {int(pair): set(places) for pair in np.flatnonzero(self.are_moving)}
         known = {
-            curve.pair: curve.band_at(places[curve.covariate], self.values[curve.covariate])
+            curve.pair: curve.at(places[curve.covariate], self.values[curve.covariate])
             for curve in self.curves
             if moved.get(curve.pair) == {curve.covariate}
         }
-        return {pair: band for pair, band in known.items() if band is not None}
+        return {pair: value for pair, value in known.items() if value is not None}
+
+    def values_at(self, schema: Schema, places: Mapping[str, float | str]) -> dict[int, TestedValue]:
+        """What is best known at one value of all covariates: averages of all but the pairs that move."""
+        still = {pair: value for pair, value in self.averages(schema).items() if not self.are_named[pair]}
+        return still | self.moving_at(places)
 
     @property
     def cut(self) -> float:

@@ -44,10 +44,11 @@ def first_sentence(
         return f"Whether the fitted model predicts better than one graph for all was not looked at{why}."
     start = {
         BETTER: f"Held-out rows support that the graph moves with {_named(covariates)}",
-        UNCLEAR: "One graph for all predicts as well as the fitted model, as far as can be told",
+        UNCLEAR: "One graph for all predicts about as well as the fitted model",
         WORSE: "One graph for all predicts better than the fitted model",
     }[model]
-    return f"{start}: on {_where(gain)} {_compared(gain)}."
+    where = _where(gain, "of them" if model == BETTER and gain.rows == "rows" else "")
+    return f"{start}: on {where} {_compared(gain)}."
 
 
 def findings_of(check: DataCheck | Mapping[str, Any] | None, code: str) -> list[Mapping[str, Any]]:
@@ -73,10 +74,10 @@ def gaps_sentence(findings: Sequence[Mapping[str, Any]]) -> str:
     return f"{findings[0].get('message', '')}{also}" if findings else ""
 
 
-def _where(gain: ModelGain) -> str:
+def _where(gain: ModelGain, rows: str = "") -> str:
     units = "" if gain.unit == "row" else f", {_units(gain)}"
     folds = f", in {gain.n_folds} folds" if gain.n_folds > 1 else ""
-    unseen = f"{gain.n_rows:,} {gain.rows} that took no part in the fit"
+    unseen = f"{gain.n_rows:,} {rows or f'held-out {gain.rows}'}"
     return unseen + (f" ({(units + folds)[2:]})" if units or folds else "")
 
 
@@ -87,12 +88,10 @@ def _units(gain: ModelGain) -> str:
 
 
 def _compared(gain: ModelGain) -> str:
-    what = f"{gain.error}{taken_as(gain.nodes)}"
-    own = f"the {what} of {gain.fitted} is {gain.over_average.side} that of {gain.average}"
+    own = f"the {gain.error} of {gain.fitted} is {gain.over_average.side} that of {gain.average}"
     if gain.over_static is None:
         return own
-    same = " with the same means" if gain.error == "squared error" else ""
-    return f"{own} and {gain.over_static.side} that of the best single graph{same} ({gain.static})"
+    return f"{own} and {gain.over_static.side} that of the best single graph ({gain.static})"
 
 
 def edges_sentence(tests: EdgeRecord | None, test: Tested, model: str) -> str:
@@ -103,8 +102,8 @@ def edges_sentence(tests: EdgeRecord | None, test: Tested, model: str) -> str:
     how = f"tests of {count(tests.n_tested, 'pair')} one by one, false-discovery level {FDR:.2f}"
     if not n_moving and tests.movers:
         return (
-            f"By tests of all covariates together no edge is seen to move ({how}), by those of one covariate "
-            f"given the others: {'; '.join(tests.movers)}."
+            f"With all covariates together no edge is seen to move ({how}); with one given the others: "
+            f"{'; '.join(tests.movers)}."
         )
     if not n_moving:
         return f"No edge by itself is seen to move ({how})." if test.answer == YES or model == BETTER else ""
@@ -140,16 +139,13 @@ def tested_sentence(test: Tested, model: str, covariates: tuple[str, ...], tests
     matters = f"{f'there is {WEAK} that ' if test.weak else ''}{matters} (permutation test, {p})"
     if model == NOT_COMPARED:
         return f"{matters if alone and not test.weak else matters[0].upper() + matters[1:]}."
-    how = {ONE_GRAPH: "in a way that this model does not draw"}.get(
-        model, "but how is more than this model can tell from these rows"
-    )
-    probably = "" if test.weak else f": the graph probably depends on {'it' if alone else 'them'}"
-    return f"Yet {matters}{probably}, {how}."
+    how = {ONE_GRAPH: "in a way that this model does not draw"}.get(model, "but this model cannot tell how")
+    return f"Yet {matters}, {how}."
 
 
 def _but_weak(test: Tested) -> str:
-    """Why a test that agrees is called weak evidence."""
-    return f", as {WEAK}: regressions beside the test do not clearly gain from it" if test.weak else ""
+    """Where regressions beside a test that agrees do not clearly gain: its details say so."""
+    return f", as {WEAK}" if test.weak else ""
 
 
 def _beside_edges(test: Tested, p: str, *, sure: bool) -> str:
@@ -165,7 +161,7 @@ def which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
     if len(covariates) < 2 or not test.adjusted or test.answer not in (YES, NO):
         return ""
     matter, undecided = (_listed(names) for names in (test.matter, test.undecided))
-    given = "Given the others" + (" and allowing for their number," if len(test.adjusted) > 1 else ",")
+    given = "Given the others,"
     if test.answer == NO:
         if not test.matter:
             return ""
@@ -186,9 +182,9 @@ def which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
     found = [f"{_listed(clear)} {_verb(clear)}"] if clear else []
     if weak:
         p = p_text(max(test.adjusted[name] or 0.0 for name in weak))
-        why = f"{'largest ' if len(weak) > 1 else ''}{p}, but regressions beside the test do not clearly gain"
-        found.append(f"there is {WEAK} that {_listed(weak)} {_verb(weak)} ({why})")
-    rest = f"; whether {undecided} {_do(test.undecided)} cannot be told {rows}" if test.undecided else ""
+        largest = "largest " if len(weak) > 1 else ""
+        found.append(f"there is {WEAK} that {_listed(weak)} {_verb(weak)} ({largest}{p})")
+    rest = f"; whether {undecided} {_do(test.undecided)} cannot be told" if test.undecided else ""
     return f"{given} {', and '.join(found)}{rest}."
 
 
@@ -203,20 +199,20 @@ def use_sentence(model: str, fitted: Fitted | None) -> str:
 def explained_sentence(model: str, gain: ModelGain | None) -> str:
     if gain is None or gain.explained is None:
         return ""
-    where = f"On {_where(gain)}" if model == ONE_GRAPH else f"In the held-out {gain.rows}"
     known = ["the covariates"] if gain.moving_means else []
     known += ["the levels of groups"] if gain.within_groups else []
     of_node = "variance" if gain.error == "squared error" else gain.error
-    what = f"of what {' and '.join(known)} leave of a node's {of_node}" if known else f"of a node's {of_node}"
-    what += f", on average{taken_as(gain.nodes)}"
+    what = f"the {of_node} of a node{taken_as(gain.nodes)}"
+    what += f" that {' and '.join(known)} leave" if known else ""
+    where = f"On {_where(gain)}" if model == ONE_GRAPH else f"On held-out {gain.rows}"
+    share, who = gain.explained, "the other nodes explain"
+    if model in (UNCLEAR, WORSE) and gain.by_average is not None:  # the graph to look at
+        share, who = gain.by_average, "the average graph explains"
     beside = ""
     if model == ONE_GRAPH and gain.over_static is not None:
         single = f"the best single graph ({gain.static})"
         beside = f"; the {gain.error} of {gain.fitted} is {gain.over_static.side} that of {single}"
-    share, by = gain.explained, ""
-    if model in (UNCLEAR, WORSE) and gain.by_average is not None:  # the graph to look at
-        share, by = gain.by_average, " by the average graph"
-    text = f"{where}, the other nodes explain {share} {what}{by}{beside}."
+    text = f"{where}, {who} {share} of {what}{beside}."
     if gain.follows_means:
         return text
     return (
@@ -231,10 +227,10 @@ def advice(model: str, tests: EdgeRecord | None) -> str:
         return ""
     if tests is not None and tests.are_moving.any():
         return (
-            "So the graph to look at is the average, beside the curves of the edges that move; what else "
-            "moves in this model is not supported."
+            "The graph to look at is the average, beside the curves of the edges that move: what else moves "
+            "in this model is not supported."
         )
-    return "So the graph to look at is the average; how it moves in this model is not supported."
+    return "The graph to look at is the average: how it moves in this model is not supported."
 
 
 def _named(covariates: tuple[str, ...]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +183,9 @@ def _assembled(
     types, names = field.schema.types, field.schema.node_names
     covariates, typical = rows.describe_covariates(field), rows.typical
     found = survey(field, rows.Z, groups)
+    moves = words.opening(verdict) == "moving"
+    if tests is not None and not moves:  # they know one graph better than the model
+        found = replace(found, mean=tests.averaged(field.schema, found.mean))
     moved = effects(field, typical, covariates)
     shown = _choose_program(field, rows, typical, covariates, list(moved), max_bytes)
     for covariate in covariates:
@@ -231,7 +234,7 @@ def _assembled(
         "summary": summary(field, rows, found, moved, pairs, moves=not verdict.shows_average, tests=tests),
         "shown": shown,
         "intervals": words.intervals(draws) if reach and (draws := field.draws()) else "",
-        "bands": words.bands(model, LEVEL, tests.curves) if tests and tests.curves else "",
+        "bands": words.bands(model, LEVEL, tests.curves, moves=moves) if tests and tests.curves else "",
         "rows": _rows_note(rows, used),
         "crossing": crossing,
         "unsure": [

@@ -196,9 +196,9 @@ def _average_edges(
     )
     weak = np.flatnonzero(field.threshold.clear_pairs & ~is_edge)
     does = agreed(len(weak), f"{may_be[0]} but is", f"{may_be[1]} but are")
-    named = _by_tests(weak, pairs, tests) or f" on average: {_strongest_of(weak, survey.mean, pairs)}"
+    named = f" on average: {_strongest_of(weak, survey.mean, pairs)}"
     rule = f"{len(weak):,} more {does} weaker{named}." if len(weak) else ""
-    return {"where": "The average graph", "found": found, "rule": rule}
+    return {"where": f"The average graph{' (by the tests)' if tests else ''}", "found": found, "rule": rule}
 
 
 def average_edges(field: GraphField, survey: Survey) -> NDArray[np.bool_]:

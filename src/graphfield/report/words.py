@@ -216,8 +216,11 @@ def near_the_cut(tests: EdgeRecord | None, present: NDArray[np.floating]) -> str
     )
 
 
-def bands(model: FieldLike, level: float, curves: Sequence[BandedCurve]) -> str:
-    """On which scale and rows curves are that were tested, what is shaded, and why some have gaps."""
+def bands(model: FieldLike, level: float, curves: Sequence[BandedCurve], *, moves: bool) -> str:
+    """On which scale and rows curves are that were tested, what is shaded, and why some have gaps.
+
+    Picture and table are those of the model where it ``moves``.
+    """
     schema = field_of(model).schema
     scores = "" if schema.types is not None else ", of normal scores of the nodes"
     raw = f", of nodes {_NODES['raw']}" if getattr(model, "marginals_", schema.marginals) == "raw" else ""
@@ -228,10 +231,11 @@ def bands(model: FieldLike, level: float, curves: Sequence[BandedCurve]) -> str:
         kinds = {False: "with that value", True: "with all levels of a category"}
         occur = ", or ".join(words for kind, words in kinds.items() if kind in over_levels)
         rows = f", averaged over rows whose other covariates occur {occur}"
+    of = f"that of the model{raw}, which may differ" if moves else "its average by the same tests"
     gaps = "" if all(None not in curve.estimate for curve in curves) else f"; gaps: {WHY_GAPS}"
     return (
         f"Partial correlation of the chosen edges along one covariate by the tests{scores}{rows}{gaps}. The "
-        f"picture and the table have that of the model{raw}, which may differ. Bands of {100 * level:.0f} %, "
+        f"picture and the table have {of}. Bands of {100 * level:.0f} %, "
         "of the clearest pairs, cover the true value at each place (dark) or the whole curve (light, where "
         "one edge is chosen). Bold (filled) where the light one leaves out 0; bars at the bottom show where "
         "the rows are."

@@ -86,9 +86,9 @@ class Page {
   strength(i, value, digits = 2) { return this.signless(i) ? Math.abs(value).toFixed(digits) : signed(value, digits); }
   pairName(i) { return `${this.names[this.field.first[i]]} \u2013 ${this.names[this.field.second[i]]}`; }
 
-  // The graph at z or, where movement is not to be shown, the average over the rows. One that is the same everywhere
-  // is that at any z.
-  evaluate() { this.now = this.moves || this.data.opening === "one" ? this.field.graphAt(this.z) : this.average(); }
+  // The graph at z or, where movement is not to be shown, the average over the rows, as tests find it where there are
+  // any. One that is the same everywhere is that at any z.
+  evaluate() { this.now = this.moves || (this.data.opening === "one" && !this.tests) ? this.field.graphAt(this.z) : this.average(); }
   average() { return { partial: this.pairs.mean, weaker: this.pairs.mean.map(Math.abs) }; }
 
   // z has changed: at most one evaluation per frame of the screen.
@@ -243,7 +243,10 @@ class Page {
   }
 
   // Beside a curve of the tests, what they say of an edge on average: its strength is the model's.
-  byTests(i) { return this.tests.estimate.length ? ` in the model, ${this.strength(i, this.tests.estimate[i])} ${this.testedInterval(i)} by the tests on average`.replace("  ", " ") : ""; }
+  byTests(i) {
+    if (!this.moves) return ` ${this.testedInterval(i)}`;
+    return this.tests.estimate.length ? ` in the model, ${this.strength(i, this.tests.estimate[i])} ${this.testedInterval(i)} by the tests on average`.replace("  ", " ") : "";
+  }
 
   testedInterval(i) { return typeof this.tests.low[i] === "number" ? `[${signed(this.tests.low[i], 2)}, ${signed(this.tests.high[i], 2)}]` : ""; }
 

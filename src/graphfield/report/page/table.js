@@ -19,9 +19,10 @@ class EdgeTable {
   }
 
   // Of a graph that does not move there is nothing to say over rows; that a pair is an edge, where all are.
-  // What tests find on average is in the file, and beside the name of a pair that is drawn: the table is full.
+  // What tests find on average is the graph itself where it does not move; elsewhere it is in the file, and beside
+  // the name of a pair that is drawn: the table is full.
   columns() {
-    const left = new Set(["tested", "interval", ...(byId("only").checked ? ["edge"] : []), ...(this.page.moves ? [] : ["mean", "spread", "least", "most", "present"])]);
+    const left = new Set(["tested", ...(byId("only").checked ? ["edge"] : []), ...(this.page.moves ? ["interval"] : ["mean", "spread", "least", "most", "present"])]);
     return this.allColumns().filter((c) => !left.has(c.id));
   }
 
@@ -40,7 +41,7 @@ class EdgeTable {
     );
     if (page.tests?.low.length) found.push(
       { id: "tested", value: (i) => page.tests.estimate[i] ?? NaN },
-      { id: "interval", text: true, value: (i) => page.testedInterval(i) },
+      { id: "interval", label: "90 % interval", text: true, value: (i) => page.testedInterval(i) },
     );
     if (page.tests && Object.keys(page.tests.with_one).length) found.push(
       { id: "with_one", label: "q: moves with one", title: "Test that the edge moves with one covariate given the others, where that is at most 0.1", text: true, rates: true, value: (i) => page.withOne(i).map(([name, q]) => `${name} ${rate(q)}`).join(", "), order: (i) => Math.min(2, ...page.withOne(i).map(([, q]) => q)) },
