@@ -634,7 +634,7 @@ def test_numbers_that_never_come_up_twice_are_asked_about():
     assert not found(X, Z.assign(day_number=np.arange(N)), "identifier-covariate"), "a time may matter"
     counts = (X * 1e6).round()  # fine counts, all of them different: measurements
     assert not found(counts, Z, "identifier-node")
-    by_score = X.assign(score=np.sort(RNG.binomial(40, 0.5, N)))
+    by_score = X.assign(score=np.sort(np.random.default_rng(0).binomial(40, 0.5, N)))
     assert not found(by_score, Z, "identifier-node"), "a table that somebody sorted"
     assert found(X.assign(subject=np.arange(N) // 20), Z, "identifier-node")
 

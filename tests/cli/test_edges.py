@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from graphfield.cli import main
-from graphfield.inference.edge_inference import edge_table
+from graphfield.inference.edge_tests import edge_table
 
 
 @pytest.fixture(scope="module")

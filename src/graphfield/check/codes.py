@@ -111,7 +111,7 @@ def _codes(names: list[str], columns: list[NDArray[np.float64]], *, beside_items
         tuple(names),
         f"{agreed(number, 'Node', 'Nodes')} {first_few(parts, _NAMED)} {agreed(number, 'has', 'have')} few "
         f"different values{unlike}. {asked} codes of a category, such as a cluster, a "
-        "batch or a site? Codes of three or more make no node: their order and distances mean nothing.",
+        "batch or a site? As numbers, codes of three or more mean nothing: they have no order.",
         Message(
             "If {what} ({covariates}, {categories}) or leave {them} out ({drop}). Levels and counts may be "
             "nodes of {models}, if these are told ({types}).",

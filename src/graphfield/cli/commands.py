@@ -167,8 +167,8 @@ def graph(arguments: argparse.Namespace) -> None:
     if tests is not None and by_tests:
         model = with_tested_edges(tests, model)
     network = _network(arguments, model, tests)
-    if by_tests:
-        note_weak_pairs(model, network)
+    if tests is not None and by_tests:
+        note_weak_pairs(model, network, tests)
     if arguments.out is None:
         digits = _DIGITS if arguments.format is None else None
         sys.stdout.write(graph_text(network, arguments.format or "csv", digits=digits))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from graphfield.inference.edge_record import EdgeRecord
 
 
+_COLUMNS = "estimate: the average over the rows; low and high: its interval of 90 %."
 _MOST_NODES = 300  # of a fit that tests its pairs unasked
 
 
@@ -70,7 +71,8 @@ def edges(arguments: argparse.Namespace) -> None:
         checked = run_check(arguments, data, planned=False)
     found = run_tests(arguments, data, in_order=checked.is_series)
     text = _record(found, arguments).to_json() if for_page else _listed(found, arguments)
-    list_out(text, render_for_shell(found.summary(arguments.fdr), arguments), arguments)
+    notes = "" if for_page else f"\n{_COLUMNS}"
+    list_out(text, f"{render_for_shell(found.summary(arguments.fdr), arguments)}{notes}", arguments)
 
 
 def run_tests(arguments: argparse.Namespace, data: TableData, *, in_order: bool) -> EdgeInference:

@@ -103,7 +103,8 @@ def with_tested_edges(tests: EdgeRecord, model: GraphEstimator) -> GraphEstimato
     from graphfield.inference.edge_record import FDR
     from graphfield.report.folder import EDGES
 
-    found, moving = int(tests.are_edges.sum()), int(tests.are_named.sum())
+    found = int(tests.are_edges.sum())
+    moving = int(tests.are_moving.sum()) or int(tests.are_named.sum())
     move = agreed(moving, "1 moves:", f"{moving:,} move, most clearly")
     moves = f"; {move} {tests.movers[0]}" if tests.movers else ""
     _note(
@@ -114,25 +115,25 @@ def with_tested_edges(tests: EdgeRecord, model: GraphEstimator) -> GraphEstimato
 
 
 def add_bands(network: nx.Graph, tests: EdgeRecord, model: GraphEstimator, z: dict[str, Any]) -> None:
-    """Bands of the tests at z on the edges of a model's graph, and a note on strengths outside of them."""
+    """What the tests find at z of edges that move, and a note on strengths of the model outside of that."""
     from graphfield.inference.edge_record import LEVEL
 
     pairs, known, outside = list(combinations(tests.nodes, 2)), 0, 0
     for pair, found in tests.moving_at(_places(model, z)).items():
         if network.has_edge(*pairs[pair]):
             edge = network.edges[pairs[pair]]
-            edge |= {"tested_low": found.low, "tested_high": found.high}
+            edge |= {"tested": found.estimate, "tested_low": found.low, "tested_high": found.high}
             known += 1
             outside += not found.low <= edge["partial_correlation"] <= found.high
     if outside:
         schema = model.field_.schema
         scores = getattr(model, "marginals_", schema.marginals) in ("normal", "skeptic")
-        why = "the model moves or shrinks edges otherwise than the tests, which are to be believed there"
+        why = "the model draws edges towards each other and towards zero, the tests do not"
         if not scores:
-            why = f"{why} (or both are right: they take normal scores of the nodes, and the model does not)"
+            why = f"{why}, and take normal scores of the nodes"
         _note(
-            f"{outside:,} of {count(known, 'moving edge')} {agreed(outside, 'lies', 'lie')} outside the band "
-            f"of {100 * LEVEL:.0f} % of the tests (tested_low to tested_high): {why}."
+            f"{outside:,} of {count(known, 'moving edge')} {agreed(outside, 'lies', 'lie')} outside the "
+            f"interval of {100 * LEVEL:.0f} % of the tests here (tested_low to tested_high): {why}."
         )
 
 
@@ -184,16 +185,24 @@ def _places(model: GraphEstimator, z: dict[str, Any]) -> dict[str, float | str]:
     }
 
 
-def note_weak_pairs(model: GraphEstimator, network: nx.Graph) -> None:
-    """Say which pairs pass their tests and are not in this graph, as they are too weak in it."""
+def note_weak_pairs(model: GraphEstimator, network: nx.Graph, tests: EdgeRecord) -> None:
+    """Say which pairs pass their tests and are not in this graph, as they are too weak in it.
+
+    Those that move by the tests with what they are there: a model may have less of it.
+    """
     from graphfield.inference.movement_words import pair_name
 
-    pairs = zip(combinations(model.node_names_, 2), model.threshold_.clear_pairs, strict=True)
-    weak = [pair_name(*ends) for ends, is_clear in pairs if is_clear and not network.has_edge(*ends)]
+    clear, pairs = model.threshold_.clear_pairs, enumerate(combinations(model.node_names_, 2))
+    weak = {i: ends for i, ends in pairs if clear[i] and not network.has_edge(*ends)}
     if weak:
+        moving = tests.are_named
+        named = [pair_name(*weak[i]) for i in sorted(weak, key=lambda i: not moving[i])]
+        n_moving = sum(bool(moving[i]) for i in weak)
+        move = f", {n_moving:,} of which {agreed(n_moving, 'moves', 'move')} by the tests" if n_moving else ""
         _note(
             f"{len(weak):,} of these pairs {agreed(len(weak), 'is', 'are')} not above "
-            f"{model.threshold_.value:.3g} in this graph and not listed: {first_few(weak, _NAMED_PAIRS)}."
+            f"{model.threshold_.value:.3g} in this graph and not listed{move}: "
+            f"{first_few(named, _NAMED_PAIRS)}."
         )
 
 

@@ -71,8 +71,12 @@ def summary(table: pd.DataFrame, places: list[str], estimates: Estimates | None,
         return told
     strongest = np.abs(estimates.values[:, differ]).argmax(axis=0)
     sizes = [int((strongest == side).sum()) for side in range(len(places))]
-    counts = [f"at {place} {count(size, 'pair')}" for place, size in zip(places, sizes, strict=True) if size]
-    return f"{told} Strongest: {', '.join(counts)}."
+    counts = [
+        f"{count(size, 'pair')} {agreed(size, 'is', 'are')} strongest at {place}"
+        for place, size in zip(places, sizes, strict=True)
+        if size
+    ]
+    return f"{told} Of these, {', '.join(counts)}."
 
 
 def _by_p_values_alone(table: pd.DataFrame, also: str) -> str:

@@ -133,8 +133,12 @@ def curve_of_pair(
     others: Mapping[str, Any],
     n_points: int,
     averaged: dict[Any, list[Common]] | None = None,
+    *,
+    smooth: bool = False,
 ) -> Curve:
     """By a spline of the covariate that is rough enough for bias to be small beside chance.
+
+    Or one that is ``smooth``, whose single values are less of chance: to be told in words, without a band.
 
     Where ``others`` fix levels, by rows that have these, if they are enough.
 
@@ -151,7 +155,7 @@ def curve_of_pair(
         ).about(argument="others", column=covariate)
     known = stratum_of(encoder, encoded, starts, places_of(encoder, [others]))
     encoded = known.encoded
-    degrees = value_degrees(known.counted, known.n_units, (covariate, *others))
+    degrees = value_degrees(known.counted, known.n_units, () if smooth else (covariate, *others))
     basis = learn_basis(encoder, encoded, degrees, products=has_products(known.counted, known.n_units))
     design = Design.of(basis.at(encoded), known.starts)
     fit = fit_pair(known.rows, design)

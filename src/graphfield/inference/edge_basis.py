@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,16 @@ class _Part:
     @property
     def n_linear(self) -> int:
         return len(self.levels) if self.spline is None else 1
+
+    def to_json(self) -> dict[str, Any]:
+        spline = self.spline and {"knots": self.spline.knots.tolist(), "degrees": self.spline.degrees}
+        return {"position": self.position, "spline": spline, "levels": self.levels.tolist()}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> _Part:
+        own = values["spline"]
+        spline = own and Spline(np.array(own["knots"], dtype=np.float64), int(own["degrees"]))
+        return cls(int(values["position"]), spline, np.array(values["levels"], dtype=np.intp))
 
     def at(self, encoded: Encoded) -> NDArray[np.float64]:
         if self.spline is not None:
@@ -58,6 +69,21 @@ class EdgeBasis:
         """(n, size)."""
         raw = _raw(self.parts, self.products, self.crossed, encoded)[0]
         return np.column_stack([np.ones(len(encoded)), (raw - self.mean) @ self.turn])
+
+    def to_json(self) -> dict[str, Any]:
+        kept = {"products": self.products, "crossed": self.crossed, "ends": list(self.ends)}
+        parts = [part.to_json() for part in self.parts]
+        return {**kept, "parts": parts, "mean": self.mean.tolist(), "turn": self.turn.tolist()}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> EdgeBasis:
+        """Of what :meth:`to_json` gave; other values are a KeyError, TypeError or ValueError."""
+        mean = np.array(values["mean"], dtype=np.float64).reshape(-1)
+        turn = np.array(values["turn"], dtype=np.float64).reshape(len(mean), -1)
+        parts = tuple(map(_Part.from_json, values["parts"]))
+        return cls(
+            parts, bool(values["products"]), mean, turn, tuple(values["ends"]), bool(values["crossed"])
+        )
 
 
 def learn_basis(

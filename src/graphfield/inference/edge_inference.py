@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,8 @@ from graphfield.graphs.groups import node_positions
 from graphfield.inference.asked_values import ask_of_values, position_of
 from graphfield.inference.curve import Curve, curve_of_pair
 from graphfield.inference.design import Design, Fit
-from graphfield.inference.edge_basis import learn_basis
-from graphfield.inference.edge_tests import EdgeTests, fit_scores
-from graphfield.inference.enough_rows import are_many, graph_degrees, has_products
+from graphfield.inference.edge_tests import column_label, fit_scores
+from graphfield.inference.enough_rows import are_many
 from graphfield.inference.kind_scores import KindScores
 from graphfield.inference.kind_tests import fit_columns, kind_p_values_at
 from graphfield.inference.movement_words import (
@@ -37,6 +37,7 @@ from graphfield.inference.movement_words import (
 )
 from graphfield.inference.overlap import Common
 from graphfield.inference.pair_scores import PairScores
+from graphfield.inference.pairs_at import PairsAt, graph_basis
 from graphfield.messages import join_messages
 
 # Covariates of one pair that are named, and places of a curve that is told in words.
@@ -137,9 +138,7 @@ class EdgeInference:
 
     def _p_values_at(self, asked: Encoded) -> NDArray[np.float64]:
         """Of every pair at each z, (n, pairs)."""
-        encoder, n_units = self.schema.encoder, self._n_units
-        degrees, products = graph_degrees(encoder, n_units), has_products(encoder, n_units)
-        basis = learn_basis(encoder, self.encoded, degrees, products=products)
+        basis = graph_basis(self.schema.encoder, self.encoded, self.starts)
         design, functions = Design.of(basis.at(self.encoded), self.starts), basis.at(asked)
         if isinstance(self.scores, KindScores):
             return kind_p_values_at(self.scores, design, functions)
@@ -222,15 +221,39 @@ class EdgeInference:
         return int(j * (2 * p - j - 1) // 2 + k - j - 1)
 
     def _curve(
-        self, pair: int, covariate: str, others: Mapping[str, Any] | None = None, n_points: int = _TOLD_POINTS
+        self,
+        pair: int,
+        covariate: str,
+        others: Mapping[str, Any] | None = None,
+        n_points: int = _TOLD_POINTS,
+        *,
+        smooth: bool = False,
     ) -> Curve:
-        def fit_pair(rows: NDArray[np.intp] | slice, design: Design) -> Fit:
-            if isinstance(self.scores, KindScores):
-                return fit_columns(self.scores, pair, design, rows)
-            return fit_scores(self.scores.of(slice(pair, pair + 1)).at(rows), design)[0]
-
         rows = self.schema.encoder, self.encoded, self.starts
-        return curve_of_pair(fit_pair, *rows, covariate, others or {}, n_points, self._averaged)
+        return curve_of_pair(
+            partial(self._fit_pair, pair),
+            *rows,
+            covariate,
+            others or {},
+            n_points,
+            self._averaged,
+            smooth=smooth,
+        )
+
+    def _fit_pair(self, pair: int, rows: NDArray[np.intp] | slice, design: Design) -> Fit:
+        if isinstance(self.scores, KindScores):
+            return fit_columns(self.scores, pair, design, rows)
+        return fit_scores(self.scores.of(slice(pair, pair + 1)).at(rows), design)[0]
+
+    def pairs_at(self, pairs: Sequence[int]) -> PairsAt:
+        """What these pairs, which have a sign, are at any one value of all covariates."""
+        return PairsAt.of(
+            lambda pair, design: self._fit_pair(pair, slice(None), design),
+            self.schema.encoder,
+            self.encoded,
+            self.starts,
+            pairs,
+        )
 
     def has_sign(self, pair: int) -> bool:
         """Whether an edge is one number: not where one of its nodes has three levels or more."""
@@ -251,7 +274,7 @@ class EdgeInference:
         """Line, covariate and q-value of what moves with a covariate given the others, the clearest first."""
         found = []
         for name in self.covariates:
-            rates, p_values = (self.table[f"{what}_{_label(name)}"].tolist() for what in "qp")
+            rates, p_values = (self.table[f"{what}_{column_label(name)}"].tolist() for what in "qp")
             found += [(p_values[i], i, name, rate) for i, rate in enumerate(rates) if rate <= fdr]
         return [(i, name, rate) for _, i, name, rate in sorted(found)]
 
@@ -276,26 +299,36 @@ class EdgeInference:
         """Covariates with which any pair moves, given the others; the only one with which any pair moves."""
         if len(self._names) == 1:
             return self._names if len(self.varying(fdr)) else []
-        return [name for name in self.covariates if (self.table[f"q_{_label(name)}"] <= fdr).any()]
+        return [name for name in self.covariates if (self.table[f"q_{column_label(name)}"] <= fdr).any()]
 
     @property
     def _names(self) -> list[str]:
         return [column.name for column in self.schema.encoder.columns]
 
     def _movement(self, line: pd.Series, fdr: float) -> str:
-        known = {
-            name: line[f"p_{_label(name)}"] for name in self.covariates if line[f"q_{_label(name)}"] <= fdr
-        }
+        pair = pair_name(line["source"], line["target"])
+        if together := self._product_words(line["source"], line["target"]):
+            return f"{pair} {together}"
+        columns = {name: column_label(name) for name in self.covariates}
+        known = {name: line[f"p_{own}"] for name, own in columns.items() if line[f"q_{own}"] <= fdr}
         names = self._names if len(self._names) == 1 else sorted(known, key=known.__getitem__)[:_MOST_NAMED]
         along = [self._along(line["source"], line["target"], name) for name in names]
         told = [f"{name} ({words})" if words else name for name, words in zip(names, along, strict=True)]
-        pair = pair_name(line["source"], line["target"])
-        return f"{pair} with {' and '.join(told)}" if told else pair
+        return f"{pair} " + (
+            f"with {' and '.join(told)}" if told else "(with which covariate cannot be told)"
+        )
+
+    def _product_words(self, source: str, target: str) -> str:
+        """Of a pair that one covariate moves differently by another, which its curves average away."""
+        pair = self._pair(source, target)
+        if len(self._names) < 2 or not self.has_sign(pair):
+            return ""
+        return self.pairs_at([pair]).clearest_product(self.encoded, self.schema.encoder)
 
     def _along(self, source: str, target: str, covariate: str) -> str:
         column = next(one for one in self.schema.encoder.columns if one.name == covariate)
         pair = self._pair(source, target)
-        curve, signed = self._curve(pair, covariate).known(), self.has_sign(pair)
+        curve, signed = self._curve(pair, covariate, smooth=True).known(), self.has_sign(pair)
         if len(curve.values) < 2:
             return ""
         estimates = curve.estimate.tolist()
@@ -304,7 +337,7 @@ class EdgeInference:
             clearest = None if in_order else curve.clearest_levels()
             return movement_words(levels, estimates, in_order=in_order, places=clearest, signed=signed)
         told = rounded_values(curve.values)  # and what the curve is there
-        fine = self._curve(pair, covariate, n_points=_FINE_POINTS).known()
+        fine = self._curve(pair, covariate, n_points=_FINE_POINTS, smooth=True).known()
         estimates = np.interp(told, fine.values, fine.estimate).tolist()
         values = [column.shown(value) for value in told]
         rows = self.encoded.numeric[:, position_of(self.schema.encoder, covariate)[0]]
@@ -316,7 +349,7 @@ class EdgeInference:
 
     def values_to_ask(self, fdr: float = 0.1) -> str:
         """A sentence on covariates of levels with which no pair is found to move."""
-        unseen = [name for name in self.covariates if self.table[f"q_{_label(name)}"].min() > fdr]
+        unseen = [name for name in self.covariates if self.table[f"q_{column_label(name)}"].min() > fdr]
         return ask_of_values(self.schema.encoder, unseen)
 
     def summary(self, fdr: float = 0.1) -> str:
@@ -354,7 +387,7 @@ class EdgeInference:
             )
         if len(self.covariates) < 2:
             return text
-        rates = {name: self.table[f"q_{_label(name)}"] for name in self.covariates}
+        rates = {name: self.table[f"q_{column_label(name)}"] for name in self.covariates}
         unknown = [name for name, own in rates.items() if own.isna().all()]
         moving = {name: int((own <= fdr).sum()) for name, own in rates.items() if name not in unknown}
         if moving and n_moving and not any(moving.values()):
@@ -371,30 +404,3 @@ class EdgeInference:
 
 def _having(number: int) -> str:
     return f"{number or 'none'} {agreed(max(number, 1), 'has', 'have')}"
-
-
-def _label(covariate: str) -> str:
-    """What its columns are called after; two names are taken."""
-    return f"{covariate}_" if covariate in ("value", "varies") else covariate
-
-
-def edge_table(node_names: Sequence[str], tests: EdgeTests) -> pd.DataFrame:
-    """One line per pair."""
-    names = np.array(node_names, dtype=object)
-    first, second = np.triu_indices(len(names), 1)
-    q_value = q_values(tests.p_value)
-    columns: dict[str, Any] = {
-        "source": names[first],
-        "target": names[second],
-        "estimate": np.clip(tests.estimate, -1, 1),
-        "p_value": tests.p_value,
-        "q_value": q_value,
-        "p_varies": tests.p_varies,
-        "q_varies": np.maximum(q_values(tests.p_varies), q_value),
-    }
-    of_covariate = tests.p_of_covariate
-    together = q_values(np.array(list(of_covariate.values())))
-    for (name, p_values), rates in zip(of_covariate.items(), together, strict=True):
-        both = np.maximum(q_values(p_values), rates)
-        columns |= {f"p_{_label(name)}": p_values, f"q_{_label(name)}": np.maximum(both, q_value)}
-    return WideTable(columns)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,8 @@ from graphfield.fields import GraphField
 from graphfield.fields.schema import Schema
 from graphfield.graphs.false_discoveries import false_words
 from graphfield.inference.edge_inference import EdgeInference
-from graphfield.inference.movement_words import TWO_TESTS, pair_name, range_words
+from graphfield.inference.movement_words import TWO_TESTS, pair_name
+from graphfield.inference.pairs_at import PairsAt, TestedValue
 from graphfield.numbers import CLEAR, is_significant
 
 FORMAT, FORMAT_VERSION = "graphfield-edges", 2
@@ -30,14 +31,6 @@ _MOST_CURVES, _POINTS, _LEAST_PAIRS = 300, 25, 3
 _DIGITS = 4
 _STRONGEST = 5  # edges that are named
 M = TypeVar("M", bound=FieldLike)
-
-
-class TestedValue(NamedTuple):
-    """A partial correlation by the tests, and its interval."""
-
-    estimate: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -54,22 +47,6 @@ class BandedCurve:
     high: list[float | None]
     low_all: list[float | None]
     high_all: list[float | None]
-
-    def at(self, place: float | str, values: Sequence[Any]) -> TestedValue | None:
-        """With the interval of the whole curve, between ``values`` in straight lines; None: unknown."""
-        columns = [
-            np.array(column, dtype=np.float64) for column in (self.estimate, self.low_all, self.high_all)
-        ]
-        if isinstance(place, str):
-            if place not in values:
-                return None
-            known = TestedValue(*(float(column[list(values).index(place)]) for column in columns))
-        else:
-            place = next((end for end in (values[0], values[-1]) if np.isclose(place, end)), place)
-            known = TestedValue(
-                *(float(np.interp(place, values, column, np.nan, np.nan)) for column in columns)
-            )
-        return None if np.isnan(known).any() else known
 
 
 @dataclass(frozen=True)
@@ -89,7 +66,7 @@ class EdgeRecord:
     has their partial correlations averaged over the rows, ``low`` and ``high`` intervals of 90 % for these
     (none in files from before there were any). ``values`` are the places of curves along each
     covariate. Curves are those of the pairs that are clearest. ``with_one`` has the pairs that move with one
-    of several covariates, given the others.
+    of several covariates, given the others. ``at`` is :class:`PairsAt` of the pairs that move.
     ``movers`` says in words what the pairs do that move most clearly, ``moved_by`` with which covariates any
     pair moves, given the others; ``caveat`` what is to be said first (:class:`EdgeInference`).
     """
@@ -105,6 +82,7 @@ class EdgeRecord:
     values: Mapping[str, list[Any]] = field(default_factory=dict)
     curves: tuple[BandedCurve, ...] = ()
     with_one: tuple[MovesWith, ...] = ()
+    at: Mapping[str, Any] | None = None
     movers: tuple[str, ...] = ()
     moved_by: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -130,7 +108,8 @@ class EdgeRecord:
             values={curve.covariate: places for curve, places in banded},
             curves=tuple(curve for curve, _ in banded),
             with_one=tuple(MovesWith(*one) for one in found.moving_with_one(FDR)) if len(names) > 1 else (),
-            movers=tuple(_movers(found, [curve for curve, _ in banded])),
+            movers=tuple(found.movers(FDR)),
+            at=_moving_at(found, len(names)),
             moved_by=tuple(found.moved_by(FDR)),
             notes=(
                 *filter(None, [found.about, found.also_moving(FDR), two_tests, found.values_to_ask(FDR)]),
@@ -275,23 +254,8 @@ class EdgeRecord:
         return changed
 
     def moving_at(self, places: Mapping[str, float | str]) -> dict[int, TestedValue]:
-        """Pairs that move with one covariate alone, at one value of all covariates.
-
-        A curve follows one covariate and averages over the others, so of pairs that move with several it
-        does not tell what they are at one value of each. One that is not seen to move is best known by its
-        average, of which no curve tells.
-        """
-        moved: dict[int, set[str]] = {}
-        for one in self.with_one:
-            moved.setdefault(one.pair, set()).add(one.covariate)
-        if len(places) == 1:
-            moved = {int(pair): set(places) for pair in np.flatnonzero(self.are_moving)}
-        known = {
-            curve.pair: curve.at(places[curve.covariate], self.values[curve.covariate])
-            for curve in self.curves
-            if moved.get(curve.pair) == {curve.covariate}
-        }
-        return {pair: value for pair, value in known.items() if value is not None}
+        """Pairs that move, at one value of all covariates; one that does not is best known by its average."""
+        return {} if self.at is None else PairsAt.from_json(self.at).at(places)
 
     def values_at(self, schema: Schema, places: Mapping[str, float | str]) -> dict[int, TestedValue]:
         """What is best known at one value of all covariates: averages of all but the pairs that move."""
@@ -304,19 +268,13 @@ class EdgeRecord:
         return CLEAR / float(np.sqrt(self.n_groups or self.n_rows))
 
 
-def _movers(found: EdgeInference, curves: Sequence[BandedCurve]) -> list[str]:
-    """Those of the tests; where it cannot be told with what a pair moves, along what it moves most."""
-    told, pairs = found.movers(FDR), found.table.sort_values("p_varies", kind="stable").index
-    known = {pair for pair, _, _ in found.moving_with_one(FDR)}
-    if len(found.schema.encoder.columns) < 2 or not len(found.varying(FDR)):
-        return told
-    for place, pair in enumerate(pairs[: len(told)]):
-        own = [curve for curve in curves if curve.pair == pair and pair not in known]
-        ranges = {c.covariate: [value for value in c.estimate if value is not None] for c in own}
-        if ranges:
-            widest = max(ranges, key=lambda name: max(ranges[name]) - min(ranges[name]))
-            told[place] += f" ({range_words(widest, ranges[widest])}; with which covariate cannot be told)"
-    return told
+def _moving_at(found: EdgeInference, n_covariates: int) -> dict[str, Any] | None:
+    """Pairs that move, the clearest first; None where there are none."""
+    moving = set(np.flatnonzero(found.table["q_varies"] <= FDR).tolist())
+    moving |= {pair for pair, _, _ in found.moving_with_one(FDR)} if n_covariates > 1 else set()
+    order = [int(pair) for pair in np.argsort(found.table["p_varies"], kind="stable") if pair in moving]
+    pairs = [pair for pair in order if found.has_sign(pair)]
+    return found.pairs_at(pairs).to_json() if pairs else None
 
 
 def _clearest(found: EdgeInference, n_covariates: int) -> list[int]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from graphfield.analysis.wide_tables import WideTable
 from graphfield.data.encoded import Encoded
-from graphfield.graphs.false_discoveries import combine_tests
+from graphfield.graphs.false_discoveries import combine_tests, q_values
 from graphfield.inference.curve import intervals_of
 from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import EdgeBasis
@@ -255,3 +258,30 @@ def column_p_values(scores: PairScores, effects: SparseEffects) -> NDArray[np.fl
         effects.p_values(part.values, part.variances(part.partial), part.inflation) for part in scores.parts()
     ]
     return np.hstack(parts)
+
+
+def column_label(covariate: str) -> str:
+    """What its columns are called after; two names are taken."""
+    return f"{covariate}_" if covariate in ("value", "varies") else covariate
+
+
+def edge_table(node_names: Sequence[str], tests: EdgeTests) -> pd.DataFrame:
+    """One line per pair."""
+    names = np.array(node_names, dtype=object)
+    first, second = np.triu_indices(len(names), 1)
+    q_value = q_values(tests.p_value)
+    columns: dict[str, Any] = {
+        "source": names[first],
+        "target": names[second],
+        "estimate": np.clip(tests.estimate, -1, 1),
+        "p_value": tests.p_value,
+        "q_value": q_value,
+        "p_varies": tests.p_varies,
+        "q_varies": np.maximum(q_values(tests.p_varies), q_value),
+    }
+    of_covariate = tests.p_of_covariate
+    together = q_values(np.array(list(of_covariate.values())))
+    for (name, p_values), rates in zip(of_covariate.items(), together, strict=True):
+        both = np.maximum(q_values(p_values), rates)
+        columns |= {f"p_{column_label(name)}": p_values, f"q_{column_label(name)}": np.maximum(both, q_value)}
+    return WideTable(columns)

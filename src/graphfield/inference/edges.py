@@ -24,11 +24,12 @@ from graphfield.inference.dependence import chosen_covariates
 from graphfield.inference.design import Design
 from graphfield.inference.directions import Room, directions, in_order
 from graphfield.inference.edge_basis import learn_basis
-from graphfield.inference.edge_inference import EdgeInference, edge_table
+from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.edge_tests import (
     EdgeTests,
     SparseEffects,
     column_p_values,
+    edge_table,
     edge_tests,
     many_edge_tests,
 )

@@ -10,11 +10,7 @@ import pandas as pd
 from graphfield.exceptions import agreed, first_few
 
 # Of tests of movement with all covariates together, and with one given the others.
-TWO_TESTS = (
-    "Movement is tested with all covariates together and with each given the others, and the two may differ: "
-    "the first also sees what covariates share and none adds to the others, the second what is lost among "
-    "many."
-)
+TWO_TESTS = "Tests of all covariates together and of each given the others may find different pairs."
 # Places that are all told.
 _MOST_TOLD = 4
 
@@ -31,8 +27,8 @@ def words_of_unclear(edges: pd.DataFrame, fdr: float) -> str:
     names = [pair_name(*pair) for pair in unclear[["source", "target"]].to_numpy()]
     averages = agreed(len(names), "its average", "their averages")
     return (
-        f" Of {first_few(names, _MOST_TOLD)} {averages} may be zero: tests of average and movement together "
-        f"see {agreed(len(names), 'it', 'them')}, neither does alone."
+        f" Least clear: {first_few(names, _MOST_TOLD)}; {averages} may be zero and movement is not clear by "
+        "itself, only both together are."
     )
 
 
@@ -75,16 +71,6 @@ def movement_words(
     text = ", ".join(f"{number} at {values[i]}" for number, i in zip(shown, told, strict=True))
     chosen = places is not None and not in_order and len(told) < len(values)
     return f"clearest of {len(values)}: {text}" if chosen else text
-
-
-def range_words(covariate: str, estimates: Sequence[float]) -> str:
-    """The two ends of what a pair is along a covariate, in the order in which they come.
-
-    >>> range_words("age", [0.4, 0.48, 0.1])
-    '+0.48 to +0.10 along age'
-    """
-    ends = sorted((min(estimates), max(estimates)), key=list(estimates).index)
-    return f"{' to '.join(map(_number, ends))} along {covariate}"
 
 
 def rounded_values(values: Sequence[float]) -> list[float]:
