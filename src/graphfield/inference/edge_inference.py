@@ -229,16 +229,9 @@ class EdgeInference:
         *,
         smooth: bool = False,
     ) -> Curve:
-        rows = self.schema.encoder, self.encoded, self.starts
-        return curve_of_pair(
-            partial(self._fit_pair, pair),
-            *rows,
-            covariate,
-            others or {},
-            n_points,
-            self._averaged,
-            smooth=smooth,
-        )
+        known = partial(self._fit_pair, pair), self.schema.encoder, self.encoded, self.starts
+        asked = covariate, others or {}, n_points
+        return curve_of_pair(*known, *asked, self._averaged, smooth=smooth)
 
     def _fit_pair(self, pair: int, rows: NDArray[np.intp] | slice, design: Design) -> Fit:
         if isinstance(self.scores, KindScores):
