@@ -271,7 +271,7 @@ def test_wrong_data_says_where():
 
 
 # Records that are given as values, of which no file is known yet.
-NO_FILE = ("report/folder.py", "inference/edge_record.py")
+NO_FILE = ("report/folder.py", "inference/edge_record.py", "inference/pairs_at.py")
 
 
 @pytest.mark.parametrize("kind", ["OutputError", "ModelFileError"])

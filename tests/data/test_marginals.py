@@ -288,7 +288,7 @@ def test_fit_says_what_it_chose(tmp_path, capsys, shape, n, options, said):
     ]
     out = tmp_path / "m"
     arguments = ["fit", str(tmp_path / "t.csv"), "--covariates", "z*", "--out", str(out), "--no-verdict"]
-    assert main([*arguments, *fast, *options]) == 0
+    assert main([*arguments, *fast, *options, "--details"]) == 0
     assert said in capsys.readouterr().out
     summary = json.loads((out / "fit.json").read_text())
     assert summary["marginals"] == gf.load(out).marginals_

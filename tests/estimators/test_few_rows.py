@@ -106,7 +106,7 @@ def test_few_independent_rows_keep_what_either_half_supports(monkeypatch, held_o
     mixture = Mixture(dict(member_arrays(gate)), patterns, 3, 0.05, 0.0, 0)
     task = MixtureTask(tuple(torch.arange(300).split(100)), torch.arange(300, 400), Seeds(1, 2, 3), None)
     shares = {100: held_out, 300: 0.4}
-    monkeypatch.setattr(finished_mixture, "supported_share", lambda _, units: shares[len(units)])
+    monkeypatch.setattr(finished_mixture, "supported_share", lambda _, units, *_of: shares[len(units)])
     assert LastStep(mixture, FIELD, data, task, TRAINING).finish().kept_share == max(held_out, 0.4)
 
 
@@ -123,7 +123,7 @@ def test_training_rows_decide_about_movement_where_few_groups_are_held_out(monke
     task = MixtureTask(parts, held_out, Seeds(1, 2, 3), None, labels=torch.arange(len(data)) // 2)
     seen = {}
 
-    def spy(support, units):
+    def spy(support, units, *n_errors):
         seen["units"] = len(torch.unique(units))
         return 0.0
 

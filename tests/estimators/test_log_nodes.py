@@ -81,6 +81,15 @@ def test_the_check_and_the_fit_from_the_shell(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "sum to 1: they are parts of a whole" in said
     assert "--set marginals=clr" in said
-    more = ["--model", "auto", "--set", "candidates=static", "--set", "marginals=clr", "--no-verdict"]
+    more = [
+        "--model",
+        "auto",
+        "--set",
+        "candidates=static",
+        "--set",
+        "marginals=clr",
+        "--no-verdict",
+        "--details",
+    ]
     assert main(["fit", *table, *more, "--out", str(tmp_path / "model")]) == 0
     assert "Nodes: log-ratios" in capsys.readouterr().out
