@@ -218,7 +218,7 @@ def test_the_verdict_compares_models_of_kinds_by_deviance() -> None:
     assert found.gain is not None
     assert (found.answer, found.gain.error) == ("moves", "deviance")
     assert "the deviance of the fitted model is" in found.sentence
-    assert "of the deviance of a node that the covariates leave" in found.paragraph
+    assert "beyond the covariates, the other nodes explain" in found.paragraph
     assert found.gain.explained is not None
     assert 0.05 < found.gain.explained.value < 0.5
 

@@ -397,7 +397,7 @@ def test_means_that_do_not_follow_the_covariates_are_said():
         gain = gf.gain_over_one_graph(model, X, Z)
         assert gain.follows_means == (center == "covariates")
         texts[center] = reach_verdict(Fitted.of(model.fit(X, Z), pd.DataFrame(Z)), gain).paragraph
-    told = ("that the covariates leave", "do not follow the covariates")
+    told = ("beyond the covariates", "do not follow the covariates")
     assert [words in texts["covariates"] for words in told] == [True, False]
     assert [words in texts["constant"] for words in told] == [False, True]
 

@@ -88,8 +88,8 @@ def _items(scales: dict[Ends, list[str]]) -> Finding:
         f"on a scale (Likert items), yes or no, or counts. {first_few(parts, _NAMED, '; ', 'scale')}.",
         Message(
             "Such nodes may stay: edges are between the numbers as they are, and come out weaker than those "
-            "of what stands behind the answers. Say what yes or no, counts and levels are with {kinds}; one "
-            "that holds codes of a category belongs among the covariates ({categories}).",
+            "of what stands behind the answers. Say which are yes or no, counts or levels without an order "
+            "({kinds}); one that holds codes of a category belongs among the covariates ({categories}).",
             kinds=Argument("node_types"),
             categories=Argument("categories"),
         ),

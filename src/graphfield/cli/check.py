@@ -134,8 +134,13 @@ def read_standard_input() -> Source:
     return Source(STANDARD_INPUT, content)
 
 
-def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) -> DataCheck:
-    """The check, and what it says on the screen; a fit that is not ``planned`` follows at once."""
+def run_check(
+    arguments: argparse.Namespace, data: TableData, *, planned: bool, advice: bool = True
+) -> DataCheck:
+    """The check, and what it says on the screen; a fit that is not ``planned`` follows at once.
+
+    Without ``advice``, which is long, where a test follows that people run several times.
+    """
     from graphfield.check.table import check_table
 
     found = check_table(
@@ -151,7 +156,9 @@ def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) 
         typed=_typed_nodes(arguments, data),
     )
     found = _in_shell_words(found, arguments)
-    lines = found.lines("In a fit" if planned else "Changed", said=data.dropped)
+    lines = found.lines("In a fit" if planned else "Changed", said=data.dropped, advice=advice)
+    if not advice and found.warnings:
+        lines.append("'graphfield check' says what to do about that.")
     say("\n".join([f"Read {arguments.table}: {lines[0]}", *_read_as(data), *lines[1:]]))
     return found
 

@@ -203,8 +203,8 @@ def explained_sentence(model: str, gain: ModelGain | None) -> str:
     known += ["the levels of groups"] if gain.within_groups else []
     of_node = "variance" if gain.error == "squared error" else gain.error
     what = f"the {of_node} of a node{taken_as(gain.nodes)}"
-    what += f" that {' and '.join(known)} leave" if known else ""
     where = f"On {_where(gain)}" if model == ONE_GRAPH else f"On held-out {gain.rows}"
+    where += f", beyond {' and '.join(known)}" if known else ""
     share, who = gain.explained, "the other nodes explain"
     if model in (UNCLEAR, WORSE) and gain.by_average is not None:  # the graph to look at
         share, who = gain.by_average, "the average graph explains"
