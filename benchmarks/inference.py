@@ -129,6 +129,11 @@ def coverage_of(seed: int, n: int, p: int) -> list[dict[str, Any]]:
         for kind, band in (("pointwise", single), ("simultaneous", whole)):
             inside = ((band["low"] <= truth) & (truth <= band["high"]))[judged]
             line[kind] = float(inside.mean() if kind == "pointwise" else inside.all())
+        ends = (found.table[side] == name for side, name in zip(("source", "target"), edge, strict=False))
+        pair = int(np.flatnonzero(np.logical_and(*ends))[0])
+        here = [found.pairs_at([pair]).at({"z": place})[pair] for place in value[judged]]
+        inside = [one.low <= true <= one.high for one, true in zip(here, truth[judged], strict=True)]
+        line["at_place"] = float(np.mean(inside))
         line["width"], line["oracle"] = (
             float((single["high"] - single["low"]).mean()),
             float((high - low).mean()),
