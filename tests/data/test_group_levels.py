@@ -131,19 +131,41 @@ def test_what_keeps_its_levels_is_named():
     with pytest.warns(gf.DataWarning, match=r"Levels of 'x1' stay") as said:
         gf.GraphicalLasso(n_penalties=10).fit(table, Z, groups=WHO)
     assert str(said[0].message).count("stay") == 1
+    with pytest.warns(gf.DataWarning, match="levels of their own"):
+        found = gf.infer_edges(table, pd.DataFrame(Z).add_prefix("z"), groups=WHO)
+    assert found.untested == ("x1",)
+    of_fixed = (found.table[["source", "target"]] == "x1").any(axis=1)
+    assert found.table.p_value.isna().tolist() == of_fixed.tolist()
+    assert "edges of such nodes are not tested" in found.summary()
     found = gf.check_data(table, pd.DataFrame(Z).add_prefix("z"), groups=WHO)
     assert "Levels of 'x1' stay" in str(found)
 
 
-def test_a_node_that_varies_within_groups_by_far_values_alone_is_not_fixed():
+def test_a_node_that_varies_in_few_groups_is_fixed_and_one_that_varies_little_in_all_is_not():
     rng = np.random.default_rng(0)
     X, ones = repeated(1.0)[0], np.ones((len(WHO), 1))
-    X[:, 0] = rng.normal(size=GROUPS)[WHO] + 0.01 * rng.normal(size=len(WHO))
+    X[:, 0] = rng.normal(size=GROUPS)[WHO]
+    some = np.isin(WHO, np.arange(0, GROUPS, 4))
+    X[some, 0] += 0.01 * rng.normal(size=int(some.sum()))
     assert find_levels(X, ones, WHO)[0].fixed_nodes == (0,)
-    X[::9, 0] += 5.0
+    X[:, 0] += 0.01 * rng.normal(size=len(WHO))
     check, levels = find_levels(X, ones, WHO)
     assert check.fixed_nodes == ()
     assert levels[:, 0].std() > 0.5
+
+
+def test_levels_that_stand_beside_growth_are_no_edge_that_moves():
+    """A node that is high where another one grows faster: a level beside what is left of a trend."""
+    rng = np.random.default_rng(0)
+    year, who, slow = np.tile(np.arange(7.0), 60), np.repeat(np.arange(60), 7), rng.normal(size=60)
+    X = rng.normal(size=(len(who), 3))
+    X[:, 0] = slow[who] + 0.05 * X[:, 0]
+    X[:, 1] = 3 * rng.normal(size=60)[who] + slow[who] * (year - 3) / 2 + 0.5 * X[:, 1]
+    nodes = pd.DataFrame(X, columns=list("abc"))
+    with pytest.warns(gf.DataWarning, match="levels of their own"):
+        found = gf.infer_edges(nodes, pd.DataFrame({"year": year}), groups=who)
+    assert found.untested == ()
+    assert found.table.q_varies.min() > 0.1
 
 
 def test_skewed_values_without_levels_have_none():

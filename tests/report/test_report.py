@@ -10,6 +10,7 @@ from functools import partial
 from html import unescape
 from html.parser import HTMLParser
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from conftest import change_threshold
 from graphfield.analysis.rows import typical_row
 from graphfield.cli import main
 from graphfield.cli.report import table_command
+from graphfield.data.covariate_rows import parse_covariates
 from graphfield.data.covariates import Numeric
 from graphfield.estimators.registry import ESTIMATORS, Entry
 from graphfield.fields.program import NotExported, evaluate
@@ -712,6 +714,21 @@ def test_the_command_reads_what_the_folder_holds(folder, tmp_path, capsys):
     (folder / "evidence.json").write_text("{")
     assert main(["report", str(folder), "--out", str(tmp_path / "y.html")]) == 2
     assert "evidence.json is damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("written", [[0.0, 1.0], ["0.0", "1.0"], [0, 1]])
+def test_two_numbers_are_levels_of_a_page_however_they_are_written(written):
+    """Beside a missing cell pandas has 0.0 and 1.0, and so has the file of rows in a model's folder."""
+    rng = np.random.default_rng(0)
+    smoke, X = rng.integers(0, 2, 200), rng.normal(size=(200, 3))
+    field = gf.RegGMM(ridge=0.1).fit(X, pd.DataFrame({"smoke": smoke.astype(float)})).field_
+    rows = Rows.of(field, pd.DataFrame({"smoke": np.array(written)[smoke]}))
+    (told,) = rows.describe_covariates(field)
+    assert told["levels"] == ["0", "1"]
+    assert told["counts"] == np.bincount(smoke).tolist()
+    assert told["start"] in told["levels"]
+    read = parse_covariates(b"smoke\n0.0\n1.0\n", Path("covariates.csv"), field.schema.encoder)
+    assert read["smoke"].tolist() == ["0", "1"]
 
 
 def test_levels_that_read_as_numbers_stay_levels(tmp_path):

@@ -582,6 +582,8 @@ def test_the_chip_of_a_pair_that_passes_has_the_strength_of_the_tests(opened):
     model, Z, found = model_and_tests()
     model = copy.copy(model)
     change_threshold(model, value=0.99)
-    page = opened(model, Z, edges=json.loads(replace(EdgeRecord.of(found), n_rows=5).to_json()))
+    page = opened(
+        model, Z, edges=json.loads(replace(EdgeRecord.of(found), n_rows=5, low=(), high=()).to_json())
+    )
     chips = page.run("document.getElementById('chosen').textContent")
     assert "(no edge in the model; by the tests " in chips

@@ -264,7 +264,8 @@ def _level_findings(
             f"Groups of {str(labels.name)!r} have levels of their own, which make up {check.share:.0%} of a "
             "node's variance on average.",
             "fit subtracts them, so that graphs are about what varies within a group. For relations between "
-            f"groups, fit the means of their rows.{check.words_of_fixed(list(nodes.columns))}",
+            f"groups, take a table with one row for each, the means of its rows ({check.n_groups:,} rows; "
+            f"tests need 60).{check.words_of_fixed(list(nodes.columns))}",
         )
 
 

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from graphfield.inference.edge_record import EdgeRecord
 
 
-_COLUMNS = "estimate: the average over the rows; low and high: its interval of 90 %."
+_COLUMNS = (
+    "estimate: the partial correlation averaged over the rows, of normal scores of what covariates leave of "
+    "numbers; low and high: its interval of 90 %; p_value: is there an edge anywhere (average and movement "
+    "together); p_varies: does it move."
+)
 _MOST_NODES = 300  # of a fit that tests its pairs unasked
 
 

@@ -104,12 +104,13 @@ def with_tested_edges(tests: EdgeRecord, model: GraphEstimator) -> GraphEstimato
     from graphfield.report.folder import EDGES
 
     found = int(tests.are_edges.sum())
+    scores = "" if model.field_.schema.types else " Tests take normal scores of the nodes."
     moving = int(tests.are_moving.sum()) or int(tests.are_named.sum())
     move = agreed(moving, "1 moves:", f"{moving:,} move, most clearly")
     moves = f"; {move} {tests.movers[0]}" if tests.movers else ""
     _note(
         f"edges are those of {count(found, 'pair')} by the tests in {EDGES}, at a false-discovery level of "
-        f"{FDR:.2f}{moves}."
+        f"{FDR:.2f}{moves}.{scores}"
     )
     return tests.applied_to(model)
 

@@ -42,7 +42,8 @@ def parse_covariates(content: bytes, path: Path, encoder: CovariateEncoder) -> p
             text = pd.read_csv(
                 StringIO(content.decode("utf-8")), dtype=str, keep_default_na=False, index_col=False
             )
-        return text.assign(**{name: _finite(text[name]) for name in numbers})[encoder.names]
+        levels = {column.name: column.as_levels(text[column.name]) for column in encoder.categorical}
+        return text.assign(**levels, **{name: _finite(text[name]) for name in numbers})[encoder.names]
     except (ValueError, KeyError, pd.errors.ParserWarning) as error:
         raise ModelFileError(f"{path} cannot be read: {error}. Remove it to go on without it.").about(
             file=path

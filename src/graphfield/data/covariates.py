@@ -90,6 +90,12 @@ class Categorical:
         of_levels = self.numbers if len(self.numbers) == len(self.levels) else ()
         return tuple(int(v) if v.is_integer() else v for v in of_levels) or self.levels
 
+    def as_levels(self, values: pd.Series) -> NDArray[np.object_]:
+        """Levels as text; where they stand for two numbers, however these are written ("1", 1, "1.0")."""
+        text = as_text(values)
+        codes = codes_of_two(self.name, self.numbers, values) if self.numbers else None
+        return text if codes is None else np.array(self.levels, dtype=object)[codes]
+
     @property
     def indicators(self) -> NDArray[np.float64]:
         """A row per code with a one for its level; that of a level unseen in training has the shares."""

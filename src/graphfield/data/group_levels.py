@@ -23,8 +23,8 @@ from graphfield.numbers import is_clear, mean_and_error
 _CONFIDENCE, _LEAST_SHARE = 0.975, 0.02
 # Groups with two rows or more that are needed to tell.
 _FEWEST_GROUPS = 5
-# A node that hardly varies within groups would be gone without its levels.
-_LEAST_WITHIN = 0.02
+# Of the groups with two rows or more, those in which a node varies: with fewer it has nothing but its levels.
+_LEAST_VARYING = 0.5
 # Values farther from the median, in robust standard deviations of these differences, count as if they were so
 # far: a level is not made, or hidden, by single values.
 _FARTHEST = 6.0
@@ -52,8 +52,9 @@ class LevelCheck:
         Of the gain, over groups.
     n_groups : int
     fixed_nodes : tuple of int
-        Positions of nodes that hardly vary within groups. Their levels, which are all they have, are never
-        subtracted.
+        Positions of nodes that do not vary within most groups. Their levels, which are all they have, are
+        never subtracted; nor are their edges tested, as those to nodes without levels are about neither what
+        is within groups nor what is between them.
     """
 
     prefers: bool
@@ -63,14 +64,18 @@ class LevelCheck:
     n_groups: int
     fixed_nodes: tuple[int, ...] = ()
 
+    def untested(self, names: Sequence[str]) -> list[str]:
+        """Nodes whose edges cannot be tested, where levels were subtracted from the others."""
+        return [names[j] for j in self.fixed_nodes] if self.prefers else []
+
     def words_of_fixed(self, names: Sequence[str]) -> str:
         """A sentence about nodes whose levels stay, with a space before it; nothing where there are none."""
         if not self.fixed_nodes:
             return ""
         nodes = listing(names[j] for j in self.fixed_nodes)
         return (
-            f" Levels of {nodes} stay: what hardly varies within a group has edges that are about "
-            "differences between groups. Leave it out, or take it as a covariate."
+            f" Levels of {nodes} stay, as in most groups all rows have one value: edges of such nodes are "
+            "not tested and mean little. Leave them out, or make them covariates."
         )
 
     def words_of_graph(self, names: Sequence[str], *, numbers_alone: bool) -> str:
@@ -155,8 +160,7 @@ def find_levels(
         near = _without_far_values(tamed, _group_medians(tamed, labels, sizes)[labels])
         if near is not tamed:
             levels[:, j] = _shrunken(left_of(near), labels, sizes)[0]
-        if shares[j] >= 1 - _LEAST_WITHIN:  # far values, too, are something that varies within groups
-            fixed[j] = _shrunken(left_of(values), labels, sizes)[1] >= 1 - _LEAST_WITHIN
+        fixed[j] = _share_varying(X[:, j], labels, sizes) < _LEAST_VARYING
     levels[:, fixed] = 0.0
     check = _judged(products[sizes > 1][:, ~fixed], shares[~fixed], len(sizes))
     return replace(check, fixed_nodes=tuple(np.flatnonzero(fixed).tolist())), levels
@@ -171,6 +175,14 @@ def _without_far_values(
         return values
     most = _FARTHEST * 1.4826 * float(np.median(apart[apart > 0]))
     return middles + np.clip(values - middles, -most, most) if (apart > most).any() else values
+
+
+def _share_varying(values: NDArray[np.floating], labels: NDArray[np.intp], sizes: NDArray[np.intp]) -> float:
+    """Of the groups with two rows or more, those in which not all values are the same."""
+    ordered, starts = values[np.argsort(labels, kind="stable")], np.cumsum(sizes) - sizes
+    least, most = (of.reduceat(ordered, starts) for of in (np.minimum, np.maximum))
+    several = sizes > 1
+    return float((least < most)[several].mean()) if several.any() else 1.0
 
 
 def _group_medians(

@@ -81,6 +81,11 @@ class Curve:
             width = max(width, self._largest(error, level, seed))
         return intervals_of(self.estimate, error, self.freedom, width)
 
+    def covers(self, other: Curve, seed: int) -> bool:
+        """Whether another curve along the same values lies within the band of this one."""
+        low, high = self.intervals(_USUAL, True, seed)
+        return not bool(((other.estimate < low) | (other.estimate > high)).any())
+
     def known(self) -> Curve:
         """The curve at the values at which there is an estimate."""
         there = np.flatnonzero(np.isfinite(self.estimate))

@@ -12,7 +12,7 @@ from graphfield.check.filled_in import first_of, gap_findings
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
 from graphfield.estimators.base import GraphEstimator
-from graphfield.estimators.inputs import check_number, root_seed, training_inputs
+from graphfield.estimators.inputs import Inputs, check_number, root_seed, training_inputs
 from graphfield.estimators.reggmm import RegGMM
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.inference.common_nodes import CommonNodes, wanted_nodes
@@ -146,7 +146,9 @@ def dependence_test(
     check_number("degrees", degrees, 1, 10, integer=True)
     check_number("n_folds", n_folds, 2, integer=True)
     inputs = numbers_alone(training_inputs(X, Z, missing, node_types=node_types, groups=groups))
-    inputs, labels, _, _ = within_groups(inputs, groups, X)
+    inputs, labels, levels, _ = within_groups(inputs, groups, X)
+    if levels is not None:
+        inputs = _without_nodes(inputs, levels.untested(inputs.node_names))
     labels = None if labels is None else np.unique(labels, return_inverse=True)[1]
     times = None if time is None else times_of(time, X)[inputs.rows]
     in_order = are_in_order(X, Z, groups, time, in_order)
@@ -186,6 +188,14 @@ def dependence_test(
         model_gain_over_static=left.over(left.average),
         model_gain_over_linear=left.over(left.others[0]),
     )
+
+
+def _without_nodes(inputs: Inputs, names: Sequence[str]) -> Inputs:
+    """Without nodes that have levels of groups alone; with them, where too few others would be left."""
+    kept = np.flatnonzero(~np.isin(inputs.node_names, names))
+    if not names or len(kept) < 2 or inputs.types is not None:
+        return inputs
+    return replace(inputs, X=inputs.X[:, kept], node_names=[inputs.node_names[j] for j in kept])
 
 
 def _beside_gaps(evidence: Evidence, X: Any, Z: Any) -> Evidence:

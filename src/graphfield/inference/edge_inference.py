@@ -204,8 +204,8 @@ class EdgeInference:
             ).about(argument="target")
         if unknown := [name for name in (source, target) if name in self.untested]:
             raise DataError(
-                f"Node {unknown[0]!r} has one value in all rows of a level of a covariate, so nothing is "
-                "known of its edges there. Leave these rows out, or name two other nodes."
+                f"Node {unknown[0]!r} has one value in all rows of a level of a covariate, or of most "
+                "groups, so nothing is known of its edges there. Leave these rows out, or name other nodes."
             ).about(column=unknown[0])
         curve = self._curve(pair, covariate, others, n_points)
         low, high = curve.intervals(level, simultaneous, self.seed)
@@ -321,7 +321,9 @@ class EdgeInference:
     def _along(self, source: str, target: str, covariate: str) -> str:
         column = next(one for one in self.schema.encoder.columns if one.name == covariate)
         pair = self._pair(source, target)
-        curve, signed = self._curve(pair, covariate, smooth=True).known(), self.has_sign(pair)
+        curve, rough = (self._curve(pair, covariate, smooth=flag) for flag in (True, False))
+        smooth, signed = rough.covers(curve, self.seed), self.has_sign(pair)  # no words deny a band
+        curve = (curve if smooth else rough).known()
         if len(curve.values) < 2:
             return ""
         estimates = curve.estimate.tolist()
@@ -330,7 +332,7 @@ class EdgeInference:
             clearest = None if in_order else curve.clearest_levels()
             return movement_words(levels, estimates, in_order=in_order, places=clearest, signed=signed)
         told = rounded_values(curve.values)  # and what the curve is there
-        fine = self._curve(pair, covariate, n_points=_FINE_POINTS, smooth=True).known()
+        fine = self._curve(pair, covariate, n_points=_FINE_POINTS, smooth=smooth).known()
         estimates = np.interp(told, fine.values, fine.estimate).tolist()
         values = [column.shown(value) for value in told]
         rows = self.encoded.numeric[:, position_of(self.schema.encoder, covariate)[0]]

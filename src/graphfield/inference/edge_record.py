@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import norm
 
 from graphfield.analysis.rows import FieldLike, field_of
 from graphfield.data.saved_files import sealed
@@ -264,8 +265,12 @@ class EdgeRecord:
 
     @property
     def cut(self) -> float:
-        """What at one z is no edge: up to two standard errors of a partial correlation of so many rows."""
-        return CLEAR / float(np.sqrt(self.n_groups or self.n_rows))
+        """What at one z is no edge: up to two standard errors of an average, on the scale of Fisher's z."""
+        ends = [(low, high) for low, high in zip(self.low, self.high, strict=True) if low is not None]
+        widths = [np.arctanh(high) - np.arctanh(low) for low, high in ends if high is not None and high < 1]
+        if not widths:
+            return CLEAR / float(np.sqrt(self.n_groups or self.n_rows))
+        return CLEAR * float(np.median(widths)) / (2 * float(norm.ppf((1 + LEVEL) / 2)))
 
 
 def _moving_at(found: EdgeInference, n_covariates: int) -> dict[str, Any] | None:

@@ -153,6 +153,7 @@ def infer_edges(
     wanted = chosen_covariates(covariates, question.encoder)
     inputs, encoded = question.inputs, question.encoder.transform(question.inputs.Z)
     untested = warn_of_constants(question.encoder, inputs, tested=False)
+    fixed = [] if question.levels is None else question.levels.untested(inputs.node_names)
     starts = None if question.together is None else question.starts()
     caveat = few_stretches(question) if question.timed else ""
     if question.in_order:
@@ -174,7 +175,7 @@ def infer_edges(
     if len(question.encoder.columns) == 1:  # one question, one answer
         tests = replace(tests, p_of_covariate=dict.fromkeys(wanted, tests.p_varies))
     return EdgeInference(
-        table=edge_table(inputs.node_names, tests.without(np.isin(inputs.node_names, untested))),
+        table=edge_table(inputs.node_names, tests.without(np.isin(inputs.node_names, [*untested, *fixed]))),
         covariates=tuple(wanted),
         schema=Schema(inputs.node_names, inputs.nodes_named, question.encoder),
         scores=scores,
@@ -184,7 +185,7 @@ def infer_edges(
         timed=question.timed,
         caveat=caveat,
         about=" ".join(filter(None, [_which_graph(question), _untested_words(untested)])),
-        untested=tuple(untested),
+        untested=tuple(dict.fromkeys([*untested, *fixed])),
         intervals=tests.intervals,
     )
 

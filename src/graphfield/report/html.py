@@ -49,7 +49,7 @@ from graphfield.templates import render
 
 # Bytes of arrays in a page, of which some for every pair; as base64 a third more, so that a page stays below
 # 25 MB.
-_MAX_BYTES, _PAIR_BYTES = 16_000_000, 20
+_MAX_BYTES, _PAIR_BYTES = 16_000_000, 24
 # Rows at which the page is compared with the model, and edges that are drawn as curves at first.
 _CHECKED, _CHOSEN = 20, 3
 # The share of the rows in which a pair is an edge that it may be chosen for that.
@@ -184,6 +184,7 @@ def _assembled(
     covariates, typical = rows.describe_covariates(field), rows.typical
     found = survey(field, rows.Z, groups)
     moves = words.opening(verdict) == "moving"
+    by_model = found.mean
     if tests is not None and not moves:  # they know one graph better than the model
         found = replace(found, mean=tests.averaged(field.schema, found.mean))
     moved = effects(field, typical, covariates)
@@ -213,7 +214,9 @@ def _assembled(
         "program": program,
         "reach": reach,
         "pairs": {
-            name: store.add(getattr(found, name)) for name in ("mean", "spread", "least", "most", "present")
+            **{name: store.add(getattr(found, name)) for name in ("spread", "least", "most", "present")},
+            "mean": store.add(by_model),
+            "average": store.add(found.mean),
         },
         "limit": found.limit,
         "order": node_order(found.mean, groups),

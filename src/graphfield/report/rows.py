@@ -100,6 +100,7 @@ def _plain(field: GraphField, Z: Any) -> pd.DataFrame:
         raise DataError.of("Z", "has no complete rows: a report needs at least one.")
     numbers = {column.name: _numbers(encoder, frame, i) for i, column in enumerate(encoder.numeric)}
     columns = {n: numbers[n] if n in numbers else as_text(frame[n]) for n in frame.columns}
+    columns |= {column.name: column.as_levels(frame[column.name]) for column in encoder.categorical}
     return pd.DataFrame(columns, index=frame.index)
 
 

@@ -89,7 +89,7 @@ class Page {
   // The graph at z or, where movement is not to be shown, the average over the rows, as tests find it where there are
   // any. One that is the same everywhere is that at any z.
   evaluate() { this.now = this.moves || (this.data.opening === "one" && !this.tests) ? this.field.graphAt(this.z) : this.average(); }
-  average() { return { partial: this.pairs.mean, weaker: this.pairs.mean.map(Math.abs) }; }
+  average() { return { partial: this.pairs.average, weaker: this.pairs.average.map(Math.abs) }; }
 
   // z has changed: at most one evaluation per frame of the screen.
   changed() {
