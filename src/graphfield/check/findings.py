@@ -181,10 +181,8 @@ class DataCheck:
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
-    def lines(
-        self, changed: str = "In a fit", said: Collection[str] = (), *, advice: bool = True
-    ) -> list[str]:
-        """The check in words: columns, changes, and a line per warning, "Look:" or "Note:", with its advice.
+    def lines(self, changed: str = "In a fit", said: Collection[str] = ()) -> list[str]:
+        """The check in words: columns, changes, and a line per warning, "Look:" or "Note:".
 
         Columns that are not used are named, but for those of which that has been ``said``.
         """
@@ -198,9 +196,7 @@ class DataCheck:
         unused = [_name_words(column.name) for column in self.of_role("unused") if column.name not in said]
         lines += [f"  not used: {first_few(unused, _MOST_UNUSED)}"] if unused else []
         lines += [f"{changed}: {change}" for change in self.changes]
-        told = [str(one) if advice else one.message for one in self.warnings]
-        kinds = ["Look" if one.looks_wrong else "Note" for one in self.warnings]
-        return lines + [f"{kind}: {text}" for kind, text in zip(kinds, told, strict=True)]
+        return lines + [f"{'Look' if one.looks_wrong else 'Note'}: {one}" for one in self.warnings]
 
     def reminders(self, meant: Collection[str] = ()) -> list[str]:
         """Lines to be read once more after a fit: nodes there twice, or left out but not ``meant``."""

@@ -134,13 +134,8 @@ def read_standard_input() -> Source:
     return Source(STANDARD_INPUT, content)
 
 
-def run_check(
-    arguments: argparse.Namespace, data: TableData, *, planned: bool, advice: bool = True
-) -> DataCheck:
-    """The check, and what it says on the screen; a fit that is not ``planned`` follows at once.
-
-    Without ``advice``, which is long, where a test follows that people run several times.
-    """
+def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) -> DataCheck:
+    """The check, and what it says on the screen; a fit that is not ``planned`` follows at once."""
     from graphfield.check.table import check_table
 
     found = check_table(
@@ -156,9 +151,7 @@ def run_check(
         typed=_typed_nodes(arguments, data),
     )
     found = _in_shell_words(found, arguments)
-    lines = found.lines("In a fit" if planned else "Changed", said=data.dropped, advice=advice)
-    if not advice and found.warnings:
-        lines.append("'graphfield check' says what to do about that.")
+    lines = found.lines("In a fit" if planned else "Changed", said=data.dropped)
     say("\n".join([f"Read {arguments.table}: {lines[0]}", *_read_as(data), *lines[1:]]))
     return found
 

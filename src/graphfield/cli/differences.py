@@ -55,7 +55,7 @@ def differences(arguments: argparse.Namespace) -> None:
     sides = _sides(arguments, data)
     # The list alone goes to the screen's output, so that it can be piped.
     with redirect_stdout(sys.stdout if arguments.out is not None else sys.stderr):
-        checked = run_check(arguments, data, planned=False, advice=False)
+        checked = run_check(arguments, data, planned=False)
     with hide_data_warnings():
         found = compare_graphs(
             data.X,

@@ -72,7 +72,7 @@ def edges(arguments: argparse.Namespace) -> None:
     data = read_roles(arguments)
     # The list alone goes to the screen's output, so that it can be piped.
     with redirect_stdout(sys.stdout if arguments.out is not None else sys.stderr):
-        checked = run_check(arguments, data, planned=False, advice=False)
+        checked = run_check(arguments, data, planned=False)
     found = run_tests(arguments, data, in_order=checked.is_series)
     text = _record(found, arguments).to_json() if for_page else _listed(found, arguments)
     notes = "" if for_page else f"\n{_COLUMNS}"

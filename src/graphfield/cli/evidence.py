@@ -41,7 +41,7 @@ def evidence(arguments: argparse.Namespace) -> None:
     out = arguments.out
     check_new(out, arguments.force)
     data = read_roles(arguments)
-    checked = run_check(arguments, data, planned=False, advice=False)
+    checked = run_check(arguments, data, planned=False)
     with hide_data_warnings():
         found = run_test(
             arguments,

@@ -40,9 +40,8 @@ from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.pairs_at import PairsAt, graph_basis
 from graphfield.messages import join_messages
 
-# Covariates of one pair that are named, and places of a curve that is told in words.
+# Covariates of a pair that are named, places of a curve in words, and shares of rows up to the first and last.
 _MOST_NAMED, _TOLD_POINTS, _FINE_POINTS = 2, 11, 41
-# The share of rows before the first and up to the last place that is told.
 _TOLD_ROWS = (0.1, 0.9)
 
 
