@@ -40,7 +40,7 @@ from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.pairs_at import PairsAt, graph_basis
 from graphfield.messages import join_messages
 
-# Covariates of a pair that are named, places of a curve in words, and shares of rows up to the first and last.
+# Covariates of a pair that are named, places of a curve in words, and shares of rows up to its ends.
 _MOST_NAMED, _TOLD_POINTS, _FINE_POINTS = 2, 11, 41
 _TOLD_ROWS = (0.1, 0.9)
 
