@@ -292,6 +292,7 @@ def test_archetypes_from_the_command_line(table, tmp_path, capsys):
         "--set",
         "device=cpu",
         "--no-verdict",
+        "--details",
     ]
     run("fit", table, "--covariates", "age", *nodes(), "--time", "day", "--out", out, *options)
     said = capsys.readouterr()

@@ -28,6 +28,8 @@ _LEAST_VARYING = 0.5
 # Values farther from the median, in robust standard deviations of these differences, count as if they were so
 # far: a level is not made, or hidden, by single values.
 _FARTHEST = 6.0
+# Rows, beside one for each group, that are needed for each slope within groups.
+_PER_SLOPE = 3
 # Parts of the groups that are left out in turn, to compare slopes within groups with those of all rows.
 _PARTS = 5
 # Mean square, within groups, of a feature in standard units that does not vary there.
@@ -212,7 +214,8 @@ def _slopes_within(
     all rows have on ``used``, the first columns of the same features.
     """
     varies = np.square(inner).mean(axis=0) > _SAME
-    if not varies.any():
+    n_within = len(X) - int(labels.max()) - 1
+    if not varies.any() or n_within < _PER_SLOPE * int(varies.sum()):  # so many would fit anything
         return None
     inner, part = np.where(varies, inner, 0.0), labels % _PARTS
     slopes, pooled = (_slopes_by_part(X, features, part) for features in (inner, used))

@@ -265,11 +265,20 @@ class EdgeRecord:
 
     @property
     def cut(self) -> float:
-        """What at one z is no edge: up to two standard errors of an average, on the scale of Fisher's z."""
-        ends = [(low, high) for low, high in zip(self.low, self.high, strict=True) if low is not None]
-        widths = [np.arctanh(high) - np.arctanh(low) for low, high in ends if high is not None and high < 1]
+        """What at one z is no edge: up to two standard errors of a partial correlation of so many rows.
+
+        Of groups, of an average as the tests have it: rows of one group are not one row.
+        """
+        if self.n_groups is None:
+            return CLEAR / float(np.sqrt(self.n_rows))
+        ends = zip(self.low, self.high, strict=True)
+        widths = [
+            np.arctanh(high) - np.arctanh(low)
+            for low, high in ends
+            if low is not None and high is not None and -1 < low < high < 1
+        ]
         if not widths:
-            return CLEAR / float(np.sqrt(self.n_groups or self.n_rows))
+            return CLEAR / float(np.sqrt(self.n_groups))
         return CLEAR * float(np.median(widths)) / (2 * float(norm.ppf((1 + LEVEL) / 2)))
 
 
