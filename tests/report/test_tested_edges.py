@@ -292,6 +292,8 @@ def test_what_moves_is_told_at_one_place_also_where_covariates_act_together():
     pairs = [tuple(ends) for ends in found.table[["source", "target"]].to_numpy()]
     assert at[pairs.index(("a", "c"))].estimate == pytest.approx(found.table.estimate[1], abs=1e-4)
     assert at[0] == record.moving_at({"age": 75.0, "sex": "f"})[0]
+    of_levels = SimpleNamespace(types=SimpleNamespace(others=["a"]))
+    assert 0 not in record.values_at(of_levels, {"age": 75.0, "sex": "f"}), "units of their own"
     broken = json.loads(record.to_json())
     broken["at"]["coef"][0].pop()
     with pytest.raises(gf.ModelFileError, match="do not fit together"):
