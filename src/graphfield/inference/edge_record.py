@@ -259,7 +259,7 @@ class EdgeRecord:
         return {} if self.at is None else PairsAt.from_json(self.at).at(places)
 
     def values_at(self, schema: Schema, places: Mapping[str, float | str]) -> dict[int, TestedValue]:
-        """What is best known of numbers at one value of all covariates: of pairs that do not move, averages."""
+        """What is best known of numbers at one value of all covariates: averages where pairs do not move."""
         known, moving = self.averages(schema), self.moving_at(places)
         still = {pair: value for pair, value in known.items() if not self.are_named[pair]}
         return still | {pair: value for pair, value in moving.items() if pair in known}
