@@ -24,7 +24,7 @@ EXPECTED = {
     ),
     "from_table": (
         ["report.html", "model/evidence.json"],
-        ["age matters", r"sex \(p = ", "urea,creatinine"],
+        ["age matters", r"whether sex does cannot be told", "urea,creatinine"],
     ),
     "stocks": (
         ["connectivity.png", "days.png", "averages.png"],
