@@ -89,7 +89,8 @@ def test_intervals_hold_the_truth_and_widen_with_the_level(model):
 def test_every_question_has_a_posterior_answer(model, rows):
     Z, draws = rows[1], model.draws(60)
     assert len(draws.members) == 60
-    found = an.compare(draws, {"age": -0.9, "site": "a"}, {"age": 0.9, "site": "a"})
+    at = {"age": -0.9, "site": "a"}, {"age": 0.9, "site": "a"}
+    found = an.compare(draws, *at)
     first = found.iloc[0]
     assert {first["source"], first["target"]} == {"x1", "x2"}
     assert 0 < first["interval_low"] < first["difference"] < first["interval_high"]
@@ -98,7 +99,11 @@ def test_every_question_has_a_posterior_answer(model, rows):
     np.testing.assert_allclose(first["interval_low"], np.quantile(changes, 0.025), atol=1e-5)
     curves = an.edge_curves(draws, "age", Z.iloc[:30], edges=[("x1", "x2")], n_points=3)
     assert (curves["interval_low"] < curves["interval_high"]).all()
-    assert "interval_low" in an.average_intervals(draws, Z.iloc[:30])
+    for question in (lambda one: an.average_intervals(one, Z.iloc[:9]), lambda one: an.compare(one, *at)):
+        asked = [question(one).set_index(["source", "target"]).sort_index() for one in (model, model.draws())]
+        ours, theirs = (table["interval_high"] for table in asked)
+        np.testing.assert_allclose(ours, theirs, atol=1e-4)
+        assert ours.nunique() > 3
     with pytest.raises(gf.ParameterError, match="n must be"):
         model.draws(1000)
 
@@ -139,3 +144,4 @@ def test_the_posterior_is_saved(model, rows, tmp_path):
     pd.testing.assert_frame_equal(again.inclusion_table(), model.inclusion_table())
     for ours, theirs in zip(again.credible_intervals(at), model.credible_intervals(at), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+    pd.testing.assert_frame_equal(an.average_intervals(again, at), an.average_intervals(model, at))

@@ -82,12 +82,12 @@ def movement_columns(asked: Asked, weights: NDArray, pairs: Pairs) -> dict[str, 
 
 
 def interval_reach(field: GraphField) -> float:
-    """Standard errors from an estimate to the ends of its interval; 0 where the model has no intervals.
+    """Standard errors from an estimate to the ends of its interval; 0 where it has none, or by quantiles.
 
     A standard error from few members is uncertain itself: a quantile of Student's t allows for that.
     """
     draws = field.draws()
-    if draws is None or draws.kind == "seeds":
+    if draws is None or draws.kind != "resamples":
         return 0.0
     return float(stdtrit(len(draws.members) - 1, (1 + LEVEL) / 2))
 

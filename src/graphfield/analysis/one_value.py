@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from graphfield.analysis.errors import error_columns, interval_reach, warn_all_outside, warn_of_few_rows
+from graphfield.analysis.errors import error_columns, warn_all_outside, warn_of_few_rows
 from graphfield.analysis.rows import (
     FieldLike,
     TableLike,
@@ -77,6 +77,8 @@ def compare(model: FieldLike, z1: Any, z2: Any) -> pd.DataFrame:
         for the average of the members. It does not know of the bias of a penalty, which pulls all members
         towards zero alike, and an interval speaks of one pair: of many, some miss by chance.
 
+        Of a :class:`~graphfield.BayesianCGM` they are the standard deviation and quantiles of the posterior.
+
         Of an Ensemble with ``resample=False`` also ``spread``, the same standard deviation. The members
         saw the same rows there, so it is only what chance in fitting does: no standard error, and too small
         to make an interval of.
@@ -123,7 +125,7 @@ def intervals_at(model: FieldLike, z: Any) -> pd.DataFrame:
 
     Parameters
     ----------
-    model : fitted Ensemble with ``resample=True``
+    model : fitted Ensemble with ``resample=True``, or fitted BayesianCGM
     z : mapping, sequence or one-row table
         A value for every covariate.
 
@@ -167,15 +169,15 @@ def average_intervals(model: FieldLike, Z: TableLike) -> pd.DataFrame:
 def _intervals(field: GraphField, rows: pd.DataFrame) -> pd.DataFrame:
     """Of partial correlations averaged over some rows of covariates."""
     asked = ask(field, rows)
-    if not interval_reach(field):
-        raise ParameterError(
-            "Intervals need fits to rows drawn with replacement: {fit}.",
-            fit=Message("fit gf.Ensemble(estimator=..., n_members=5, resample=True)", code="fit-resampled"),
-        ).about(argument="model")
     pairs = pair_positions(field.n_nodes)
     estimate = asked.average()[None][:, *pairs]
     shares, one_answer = np.full(len(rows), 1 / len(rows)), np.zeros(len(rows), dtype=np.intp)
     errors = error_columns(asked, shares, one_answer, pairs, estimate)
+    if "interval_low" not in errors:
+        raise ParameterError(
+            "Intervals need fits to rows drawn with replacement: {fit}.",
+            fit=Message("fit gf.Ensemble(estimator=..., n_members=5, resample=True)", code="fit-resampled"),
+        ).about(argument="model")
     table = pd.DataFrame(
         {
             **pair_names(field, *pairs),

@@ -9,13 +9,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import n_features
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import check_number
 from graphfield.estimators.judged_pairs import KnownPairs
-from graphfield.estimators.linear_rows import LinearRows, covariate_of_feature, with_coefficients
+from graphfield.estimators.linear_rows import LinearRows, covariate_of_feature
 from graphfield.estimators.parameters import (
     CENTER,
     COUNT,
@@ -32,7 +31,7 @@ from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import ParameterError, TrainingWarning, count
 from graphfield.fields.average import AverageField
 from graphfield.fields.base import GraphField, State
-from graphfield.fields.linear import LinearField
+from graphfield.fields.posterior import PosteriorField
 from graphfield.fields.streaming import slices
 from graphfield.fields.walker import rows_at_a_time
 from graphfield.graphs.pair_tests import FALSE_SHARE
@@ -46,8 +45,6 @@ _RIDGE = 1e-6
 _MOST_RHAT, _MOST_ERROR = 1.1, 0.1
 # Rows at which the spread of the posterior is looked at.
 _SPREAD_ROWS = 20
-# Draws in a file.
-_MOST_DRAWS = 100_000
 
 
 def _check_inclusion(value: Any) -> None:
@@ -156,7 +153,7 @@ class BayesianCGM(GraphEstimator):
                 f"are not forgotten, got {self.n_draws}. Raise n_sweeps, or keep fewer.",
             )
 
-    def _fit(self, data: TrainingSet) -> LinearField:
+    def _fit(self, data: TrainingSet) -> PosteriorField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
         rows = LinearRows.learn(data, schema, self.center, True, _RIDGE)
         n, p = rows.nodes.shape
@@ -171,7 +168,8 @@ class BayesianCGM(GraphEstimator):
             rng=np.random.default_rng(data.streams["chains"]),
         )
         self._keep(found)
-        return rows.field(found.mean)
+        mean = rows.field(found.mean)
+        return PosteriorField(mean.common, mean.interactions, mean.mean, found.draws, found.scales)
 
     def _prior(self, n_features: int) -> Prior:
         slab = None if isinstance(self.slab, str) else float(self.slab)
@@ -187,7 +185,7 @@ class BayesianCGM(GraphEstimator):
         share = present.mean(axis=0)
         self.covariate_inclusion_, self.inclusion_ = share[:-1], share[-1]
         self.inclusion_error_ = standard_errors(present[:, -1])
-        self.rhat_, self.coefficient_draws_, self.scale_draws_ = found.rhat, found.draws, found.scales
+        self.rhat_ = found.rhat
         n_pairs = int((np.triu(self.inclusion_error_) > _MOST_ERROR).sum())
         if n_pairs or self.rhat_.max() > _MOST_RHAT:
             warnings.warn(
@@ -206,7 +204,7 @@ class BayesianCGM(GraphEstimator):
         least = least_probability(chance)
         likely = chance >= least
         some = data.Z.take(np.linspace(0, len(data.X) - 1, _SPREAD_ROWS).astype(np.intp))
-        members = self._draws(field.of_kind(LinearField), np.arange(len(self.scale_draws_)))
+        members = field.of_kind(PosteriorField).draws().members
         rows = field.encode(some)
         values = np.stack([member.at(rows).partial_correlations[:, *upper] for member in members])
         spread = values.std(axis=0)[:, likely if likely.any() else slice(None)]
@@ -224,13 +222,21 @@ class BayesianCGM(GraphEstimator):
 
     @property
     def interactions_(self) -> NDArray[np.float64]:
-        return self._known().of_kind(LinearField).interactions
+        return self._known().of_kind(PosteriorField).interactions
+
+    @property
+    def coefficient_draws_(self) -> NDArray[np.float32]:
+        return self._known().of_kind(PosteriorField).coefficient_draws
+
+    @property
+    def scale_draws_(self) -> NDArray[np.float64]:
+        return self._known().of_kind(PosteriorField).scale_draws
 
     def draws(self, n: int | None = None) -> AverageField:
         """Draws of the field from its posterior, as members of one that is their mean.
 
-        Every question of :mod:`graphfield.analysis` takes it in place of the model and has intervals then;
-        ``members`` are fields of their own. ``n`` of the draws that were kept, all by default.
+        Every question of :mod:`graphfield.analysis` has posterior intervals, of the model by all draws;
+        fewer, ``n`` of them, are faster. ``members`` are fields of their own.
 
         Examples
         --------
@@ -238,21 +244,16 @@ class BayesianCGM(GraphEstimator):
         >>> from graphfield.analysis import compare
         >>> sim = gf.make_setting("G1", n_samples=300, random_state=0)
         >>> model = gf.BayesianCGM(n_sweeps=100, n_draws=40, random_state=0).fit(sim.X[:, :5], sim.Z)
-        >>> list(compare(model.draws(), sim.Z[0], sim.Z[1]).columns[-3:])
+        >>> list(compare(model.draws(20), sim.Z[0], sim.Z[1]).columns[-3:])
         ['standard_error', 'interval_low', 'interval_high']
         """
-        field, n_kept = self._field().of_kind(LinearField), len(self.scale_draws_)
+        field = self._field().of_kind(PosteriorField)
+        n_kept = len(field.scale_draws)
         n = n_kept if n is None else n
         check_number("n", n, 2, n_kept, integer=True)
         which = np.linspace(0, n_kept - 1, int(n)).round().astype(int)
-        members = self._draws(field, which)
+        members = field.some_draws(which).members
         return AverageField(field.common, members, np.full(len(members), 1 / len(members)), "posterior")
-
-    def _draws(self, field: LinearField, which: NDArray[np.intp]) -> list[LinearField]:
-        return [
-            with_coefficients(field, self.coefficient_draws_[i].astype(np.float64), self.scale_draws_[i])
-            for i in which
-        ]
 
     def credible_intervals(self, Z: Any, level: float = 0.9) -> tuple[NDArray, NDArray]:
         """Ends of intervals that have the partial correlations at Z with this probability, (n, p, p) each.
@@ -260,13 +261,13 @@ class BayesianCGM(GraphEstimator):
         Each end is the mean of those of the two directions, which see the same rows.
         """
         check_number("level", level, 0, 1, open_low=True, open_high=True)
-        draws = self.draws()
-        rows, p = self._field().rows(Z), draws.n_nodes
+        field = self._field().of_kind(PosteriorField)
+        members, rows, p = field.draws().members, field.rows(Z), field.n_nodes
         tails = [(1 - level) / 2, (1 + level) / 2]
         ends = np.empty((2, len(rows), p, p), dtype=np.float32)
-        for part in slices(len(rows), max(1, rows_at_a_time(p) // len(draws.members))):
+        for part in slices(len(rows), max(1, rows_at_a_time(p) // len(members))):
             own = rows.between(part)
-            directed = np.stack([member.at(own).directed for member in draws.members])
+            directed = np.stack([member.at(own).directed for member in members])
             ends[:, part] = np.quantile(directed, tails, axis=0)
         low, high = (ends + ends.swapaxes(-1, -2)) / 2
         return low, high
@@ -296,22 +297,16 @@ class BayesianCGM(GraphEstimator):
         ]
 
     def _get_learned(self) -> State:
-        return {"n_draws": len(self.scale_draws_)}, {
+        return {}, {
             "inclusion": np.concatenate([self.covariate_inclusion_, self.inclusion_[None]]),
             "inclusion_error": self.inclusion_error_,
             "rhat": self.rhat_,
-            "coefficient_draws": self.coefficient_draws_,
-            "scale_draws": self.scale_draws_,
         }
 
-    def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:
-        n_draws = state["n_draws"].whole(2, _MOST_DRAWS)
+    def _set_learned(self, state: Saved, arrays: SavedArrays) -> None:  # noqa: ARG002
         encoder, p = self._known().schema.encoder, self._known().n_nodes
-        m, n_parts = n_features(encoder), len(np.unique(covariate_of_feature(encoder)))
+        n_parts = len(np.unique(covariate_of_feature(encoder)))
         share = arrays.read("inclusion", (n_parts + 1, p, p), low=0, high=1)
         self.covariate_inclusion_, self.inclusion_ = share[:-1], share[-1]
         self.inclusion_error_ = arrays.read("inclusion_error", (p, p), low=0, high=1)
         self.rhat_ = arrays.read("rhat", (p,), low=0)
-        self.scale_draws_ = arrays.read("scale_draws", (n_draws, p), low=0, above=True)
-        shape = (n_draws, m, p, p)
-        self.coefficient_draws_ = arrays.read_coefficients("coefficient_draws", shape, dtype=np.float32)

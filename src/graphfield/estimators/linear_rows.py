@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -79,14 +79,6 @@ class LinearRows:
         left = self.scaler.scale * NodeScaler.learn(residual, center=True, scale=True).scale
         common = Common(self.schema, self.scaler, left, self.scales, residual_scales, self.standardized)
         return LinearField(common, interactions, self.mean)
-
-
-def with_coefficients(
-    field: LinearField, interactions: NDArray[np.float64], scale: NDArray[np.float64]
-) -> LinearField:
-    """The same field with other coefficients and residual scales, in standard units."""
-    common = replace(field.common, residual_scale=field.common.scaler.scale * scale)
-    return replace(field, common=common, interactions=interactions)
 
 
 def covariate_of_feature(encoder: CovariateEncoder) -> NDArray[np.intp]:

@@ -175,7 +175,7 @@ def member_parts(draws: Draws, rows: Rows) -> Iterator[tuple[slice, Iterator[NDA
 
 def member_correlations(draws: Draws, rows: Rows) -> Iterator[NDArray]:
     """Partial correlations (n, p, p) of one member after the other."""
-    for member, seen in zip(draws.members, rows.members, strict=True):
+    for member, seen in zip(draws.members, draws.rows(rows), strict=True):
         yield member.at(seen).partial_correlations
 
 

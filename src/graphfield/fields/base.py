@@ -59,6 +59,10 @@ class Draws:
     members: Sequence[GraphField]
     kind: Literal["seeds", "resamples", "posterior"]
 
+    def rows(self, rows: Rows) -> Sequence[Rows]:
+        """As each member reads them."""
+        return rows.members or [rows] * len(self.members)
+
 
 F = TypeVar("F", bound="GraphField")
 
