@@ -103,7 +103,7 @@ def test_every_question_has_a_posterior_answer(model, rows):
         asked = [question(one).set_index(["source", "target"]).sort_index() for one in (model, model.draws())]
         ours, theirs = (table["interval_high"] for table in asked)
         np.testing.assert_allclose(ours, theirs, atol=1e-4)
-        assert ours.nunique() > 3
+        assert (ours > theirs.median()).any()
     with pytest.raises(gf.ParameterError, match="n must be"):
         model.draws(1000)
 

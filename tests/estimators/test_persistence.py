@@ -117,7 +117,7 @@ def _flip_last_bit(path):
         (lambda p: _edit(p, format_version=99), "format version 99"),
         (lambda p: _edit(p, estimator="os.system"), "unknown estimator"),
         (lambda p: _edit(p, params={"no_such": 1}), "damaged or was edited"),
-        (lambda p: _edit(p, learned={}), "damaged or was edited"),
+        (lambda p: _edit(p, field={}), "damaged or was edited"),
     ],
 )
 def test_damaged_or_foreign_folders(fitted, tmp_path, damage, message):
