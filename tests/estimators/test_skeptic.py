@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import graphfield as gf
 from graphfield.data.marginals import normal_scores
+from graphfield.solvers.rank_correlations import local_rank_correlations, rank_correlations
 
 
 def chain(n: int = 1500, p: int = 5, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -74,6 +78,72 @@ def test_predictions_files_and_averages(tmp_path):
     several = gf.Ensemble(estimator=model, n_members=2, resample=True, random_state=0).fit(values, Z)
     assert np.abs(several.partial_correlations(Z[:1]) - model.partial_correlations(Z[:1])).max() < 0.3
     assert several.score(values, Z) == pytest.approx(model.score(values, Z), abs=0.2)
+
+
+def halves(seed: int = 0) -> tuple[np.ndarray, pd.DataFrame]:
+    """A chain in one half of the rows, its first link reversed in the other."""
+    X, _ = chain(600, p=4, seed=seed)
+    side = np.repeat(["a", "b"], 300)
+    X[side == "b", 0] *= -1
+    return X, pd.DataFrame({"side": side})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **params: gf.JointGraphicalLasso(penalty=0.05, strength=0.2, **params),
+        lambda **params: gf.KernelCGM(penalty=0.05, bandwidth=0.3, random_state=0, **params),
+        lambda **params: gf.KernelCGM(
+            method="nodewise", penalty=0.05, bandwidth=0.3, random_state=0, **params
+        ),
+    ],
+    ids=["joint", "kernel", "kernel-nodewise"],
+)
+def test_graphs_of_levels_and_places_by_rank(make, tmp_path):
+    X, Z = halves()
+    at = pd.DataFrame({"side": ["a", "b"]})
+    truth = make().fit(X, Z).partial_correlations(at)
+    assert truth[0, 0, 1] > 0.4
+    assert truth[1, 0, 1] < -0.4
+    model = make(marginals="skeptic").fit(X, Z)
+    assert model.marginals_ == "skeptic"
+    assert np.abs(model.partial_correlations(at) - truth).max() < 0.15
+    seen = np.column_stack([np.exp(X[:, 0]), X[:, 1] ** 3, X[:, 2:]])
+    bent = make(marginals="skeptic").fit(seen, Z)
+    np.testing.assert_allclose(bent.partial_correlations(at), model.partial_correlations(at), atol=1e-6)
+    np.testing.assert_array_equal(
+        gf.load(bent.save(tmp_path / "m")).partial_correlations(at), bent.partial_correlations(at)
+    )
+    assert (bent.predict(seen, Z)[:, 0] > 0).all()  # in the units of the nodes
+    wild = X.copy()
+    wild[np.random.default_rng(1).random(X.shape) < 0.02] = 1e3
+    far = [
+        np.abs(make(**own).fit(wild, Z).partial_correlations(at) - truth).max()
+        for own in ({}, {"marginals": "skeptic"})
+    ]
+    assert far[1] < 0.2 < far[0]
+
+
+def test_one_place_for_all_is_the_graphical_lasso_by_rank():
+    X, Z = chain(300)
+    model = gf.KernelCGM(
+        bandwidth=np.inf, penalty=0.05, center="constant", marginals="skeptic", random_state=0
+    )
+    ours = model.fit(X, Z).partial_correlations(Z[:1])[0]
+    np.testing.assert_allclose(ours, edges(X, Z, marginals="skeptic"), atol=2e-3)
+
+
+@given(st.data())
+@settings(max_examples=20, deadline=None)
+def test_weighted_ranks_are_those_of_repeated_rows(data):
+    """A row of weight two is two rows, with ties as well."""
+    X = np.array(
+        data.draw(st.lists(st.tuples(*[st.integers(-3, 3)] * 3), min_size=4, max_size=12)), dtype=float
+    )
+    weights = np.array(data.draw(st.lists(st.integers(1, 3), min_size=len(X), max_size=len(X))))
+    repeated = rank_correlations(np.repeat(X, weights, axis=0))
+    found = local_rank_correlations(X, weights[None].astype(float))[0]
+    np.testing.assert_allclose(found, repeated, atol=1e-9)
 
 
 def test_other_words_are_refused():

@@ -155,10 +155,8 @@ class AveragedGraph(GraphEstimator):
         """Nodes as all members are to see them: an average needs members on one scale."""
         if schema.types is not None:  # each node has the likelihood of its family, as it is
             marginals = "raw"
-        scores, self.marginal_check_ = data.choose_scores(schema.encoder, marginals)
-        if scores is None:
-            return schema, data
-        return schema.with_scores(scores), data.with_nodes(scores.transform)
+        schema, data, self.marginal_check_ = data.take_scores(schema, marginals)
+        return schema, data
 
     def _average(
         self,

@@ -5,22 +5,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.marginals import MARGINALS, SKEPTIC
 from graphfield.data.nodes import rescale_coef
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.estimators.parameters import COUNT, MISSING, Choice, Number, hyper_parameters, parameter
+from graphfield.estimators.node_scores import MARGINAL_OF_RANKS, OfScores
+from graphfield.estimators.parameters import COUNT, MISSING, Number, hyper_parameters, parameter
 from graphfield.estimators.static import CENTER_OF_STATIC, CRITERION, StaticGraph
-from graphfield.estimators.training_set import TrainingSet
 from graphfield.fields.base import State
-from graphfield.fields.schema import Schema
 from graphfield.solvers.glasso import graphical_lasso_at, graphical_lasso_cv, graphical_lasso_ebic
 from graphfield.solvers.moments import FoldMoments, RowMoments
 from graphfield.solvers.rank_correlations import rank_correlations, rank_folds
 
 
 @hyper_parameters
-class GraphicalLasso(StaticGraph):
+class GraphicalLasso(OfScores, StaticGraph):
     """Graphical lasso on all samples; the covariates are checked and then ignored.
 
     The line that every covariate-dependent estimate should be compared with: if it predicts held-out
@@ -85,31 +83,19 @@ class GraphicalLasso(StaticGraph):
     n_folds: int = parameter(5, COUNT)
     ebic_gamma: float = parameter(0.5, Number(0))
     center: str = parameter("constant", CENTER_OF_STATIC)
-    marginals: str = parameter("raw", Choice((*MARGINALS, SKEPTIC)))
+    marginals: str = parameter("raw", MARGINAL_OF_RANKS)
     missing: str = parameter("error", MISSING)
-
-    @property
-    def marginals_(self) -> str:
-        return SKEPTIC if self.marginals == SKEPTIC else self._known().schema.marginals
 
     @property
     def takes_all_rows(self) -> bool:  # type: ignore[override]
         """Second moments are all that is needed; ranks are not."""
-        return self.marginals != SKEPTIC
-
-    def _take_scores(self, schema: Schema, data: TrainingSet) -> tuple[Schema, TrainingSet]:
-        scores, self.marginal_check_ = data.choose_scores(schema.encoder, self.marginals)
-        if scores is None:
-            return schema, data
-        return schema.with_scores(scores), data.with_nodes(scores.transform)
+        return not self.by_rank
 
     def _correlations(self, values: NDArray, moments: RowMoments) -> NDArray[np.float64]:
-        by_rank = self.marginals == SKEPTIC
-        return rank_correlations(values) if by_rank else super()._correlations(values, moments)
+        return rank_correlations(values) if self.by_rank else super()._correlations(values, moments)
 
     def _fold_correlations(self, values: NDArray, folds: NDArray[np.intp]) -> list[FoldMoments]:
-        by_rank = self.marginals == SKEPTIC
-        return rank_folds(values, folds) if by_rank else super()._fold_correlations(values, folds)
+        return rank_folds(values, folds) if self.by_rank else super()._fold_correlations(values, folds)
 
     def _use(
         self,

@@ -14,9 +14,9 @@ from graphfield.data.covariates import Categorical, features
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import with_typical_scale
 from graphfield.estimators.level_classes import LevelRows, find_classes, find_columns
+from graphfield.estimators.node_scores import MARGINAL_OF_RANKS, OfScores
 from graphfield.estimators.parameters import (
     COUNT,
     MISSING,
@@ -60,7 +60,7 @@ def _check_by(by: Any) -> None:
 
 
 @hyper_parameters
-class JointGraphicalLasso(GraphEstimator):
+class JointGraphicalLasso(OfScores):
     """One sparse graph per level of a category; levels share what they have in common.
 
     Graphical lassos of all levels at once, with a penalty on what differs between levels (Danaher, Wang and
@@ -88,6 +88,10 @@ class JointGraphicalLasso(GraphEstimator):
         default all that are categorical.
     n_folds : int, default 5
         Cross-validation folds in which penalty and strength are chosen, where no X_val, Z_val is given.
+    marginals : {"raw", "auto", "normal", "log1p", "clr", "skeptic"}, default "raw"
+        Nodes as they are, their normal scores, also where held-out rows prefer these ("auto"), logarithms or
+        log-ratios; "skeptic" has normal scores and finds the correlations within levels from ranks, as in
+        :class:`GraphicalLasso`.
     missing : {"error", "drop", "impute"}
     unknown : {"error", "average"}
 
@@ -122,18 +126,20 @@ class JointGraphicalLasso(GraphEstimator):
     levels: str = parameter("auto", Choice(("auto", "ordered", "unordered")))
     by: str | Sequence[str] | None = parameter(None, Custom(_check_by))
     n_folds: int = parameter(5, COUNT)
+    marginals: str = parameter("raw", MARGINAL_OF_RANKS)
     missing: str = parameter("error", MISSING)
     unknown: str = parameter("error", UNKNOWN)
 
     def _fit(self, data: TrainingSet) -> GridField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
+        schema, data = self._take_scores(schema, data)
         columns = find_columns(schema.encoder, self.by)
         self._coupling = self._choose_coupling(columns)
         classes = find_classes(schema.encoder, columns, data.encode(schema.encoder).codes, len(data.X))
         scaler = NodeScaler.learn(data.X, center=True, scale=True)
         values, W = scaler.transform(data.all_nodes), features(schema.encoder, data.encode(schema.encoder))
         mean = linear_mean(values[: len(data.X)], W[: len(data.X)], _RIDGE)
-        rows = LevelRows(values - W @ mean, classes)
+        rows = LevelRows(values - W @ mean, classes, self.by_rank)
         known = np.arange(len(data.X))
         solver, local = rows.solver(known, self._coupling)
         self.strength_, self.penalty_ = self._choose(rows, data, solver, local)

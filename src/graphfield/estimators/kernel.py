@@ -14,8 +14,8 @@ from graphfield.data.encoded import Encoded
 from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
-from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import with_typical_scale
+from graphfield.estimators.node_scores import MARGINAL_OF_RANKS, OfScores
 from graphfield.estimators.parameters import (
     MISSING,
     SHARE,
@@ -74,7 +74,7 @@ def _check_bandwidth(value: Any) -> None:
 
 
 @hyper_parameters
-class KernelCGM(GraphEstimator):
+class KernelCGM(OfScores):
     """The graph at z from rows near z, weighted by a kernel: for one to three covariates.
 
     Means, scales and correlations of the nodes are averages over rows with weights that fall with their
@@ -99,6 +99,10 @@ class KernelCGM(GraphEstimator):
     validation_fraction : float in (0, 1), default 0.2
         Share of rows (or groups) held out while bandwidth and penalty are chosen, where no X_val, Z_val is
         given. The final graphs use all rows.
+    marginals : {"raw", "auto", "normal", "log1p", "clr", "skeptic"}, default "raw"
+        Nodes as they are, their normal scores, also where held-out rows prefer these ("auto"), logarithms or
+        log-ratios; "skeptic" has normal scores and finds the correlations near z from ranks, as in
+        :class:`GraphicalLasso`.
     missing : {"error", "drop", "impute"}
     unknown : {"error", "average"}
     random_state : int, Generator or None
@@ -128,12 +132,14 @@ class KernelCGM(GraphEstimator):
     penalty: float | str = parameter("auto", WordOrNumber(("auto",)))
     center: str = parameter("covariates", Choice(("covariates", "constant")))
     validation_fraction: float = parameter(0.2, SHARE)
+    marginals: str = parameter("raw", MARGINAL_OF_RANKS)
     missing: str = parameter("error", MISSING)
     unknown: str = parameter("error", UNKNOWN)
     random_state: Any = parameter(None, Seed())
 
     def _fit(self, data: TrainingSet) -> GridField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
+        schema, data = self._take_scores(schema, data)
         _check_room(schema.encoder, self.bandwidth)
         scaler = NodeScaler.learn(data.X, center=True, scale=True)
         values, z = scaler.transform(data.all_nodes), data.encode(schema.encoder)
@@ -164,7 +170,7 @@ class KernelCGM(GraphEstimator):
         factor: float,
     ) -> tuple[Grid, Solution]:
         """The graphs at all points, from these rows."""
-        grid, local = _look_near(values, z, rows, encoder, bandwidth)
+        grid, local = self._look_near(values, z, rows, encoder, bandwidth)
         given = self.penalty != "auto"
         penalties = np.full(len(local.n_rows), self.penalty) if given else local.penalties(factor)
         return grid, SOLVERS[self.method](local, penalties, _ACCURACY)
@@ -205,7 +211,7 @@ class KernelCGM(GraphEstimator):
     ) -> tuple[int, NDArray[np.float64]]:
         """The penalty's step and the likelihoods of new rows."""
         known, new = rows
-        grid, local = _look_near(values, z, known, encoder, bandwidth)
+        grid, local = self._look_near(values, z, known, encoder, bandwidth)
         shares, solver = grid.shares(z.take(new)), SOLVERS[self.method]
 
         def judge(solution: Solution) -> NDArray[np.float64]:
@@ -215,6 +221,20 @@ class KernelCGM(GraphEstimator):
             penalties = np.full(len(local.n_rows), float(self.penalty))
             return 0, judge(solver(local, penalties))
         return best_factor(lambda factor: judge(solver(local, local.penalties(factor))), step)
+
+    def _look_near(
+        self,
+        values: NDArray,
+        z: Encoded,
+        rows: NDArray[np.intp],
+        encoder: CovariateEncoder,
+        bandwidth: float,
+    ) -> tuple[Grid, Local]:
+        """The grid, and what these rows say near each of its points."""
+        near = z.take(rows)
+        grid = make_grid(encoder, near, bandwidth)
+        weights = kernel_weights(near, grid.points(), bandwidth)
+        return grid, local_moments(values[rows], weights, grid.shares(near), by_rank=self.by_rank)
 
     def _findings(self) -> list[str]:
         width = "infinite: one graph for all" if np.isinf(self.bandwidth_) else f"{self.bandwidth_:.2g}"
@@ -232,16 +252,6 @@ class KernelCGM(GraphEstimator):
         self.penalty_factor_ = state["penalty_factor"].number_or_nan()
         table = arrays.read("held_out", (AtMost(_MOST_TRIED), len(_COLUMNS)), nan=True)
         self.held_out_ = pd.DataFrame(table, columns=_COLUMNS).fillna({"bandwidth": np.inf})
-
-
-def _look_near(
-    values: NDArray, z: Encoded, rows: NDArray[np.intp], encoder: CovariateEncoder, bandwidth: float
-) -> tuple[Grid, Local]:
-    """The grid, and what these rows say near each of its points."""
-    near = z.take(rows)
-    grid = make_grid(encoder, near, bandwidth)
-    weights = kernel_weights(near, grid.points(), bandwidth)
-    return grid, local_moments(values[rows], weights, grid.shares(near))
 
 
 def _bandwidths() -> list[float]:

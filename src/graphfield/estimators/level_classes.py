@@ -61,13 +61,14 @@ class LevelRows:
 
     values: NDArray[np.float64]
     classes: LevelClasses
+    by_rank: bool  # correlations
 
     def solver(self, known: NDArray[np.intp], coupling: str) -> tuple[JointSolver, Local]:
         none = np.empty((len(self.classes.codes), 0))
         points = Encoded(none, self.classes.codes)
         of_row = self.classes.of_row[known]
         weights = kernel_weights(points.take(of_row), points, _OWN_LEVEL)
-        local = local_moments(self.values[known], weights, np.eye(len(none))[of_row])
+        local = local_moments(self.values[known], weights, np.eye(len(none))[of_row], by_rank=self.by_rank)
         return JointSolver(local.correlations, local.n_rows, coupling), local
 
     def parts(self, fold: NDArray[np.intp], coupling: str) -> list[LevelPart]:

@@ -33,6 +33,7 @@ from graphfield.data.splits import cross_labels, fold_labels, group_labels, hold
 from graphfield.estimators.inputs import HeldOutTable, Inputs, child_seeds, training_inputs
 from graphfield.exceptions import DataError, DataWarning
 from graphfield.fields import GraphField
+from graphfield.fields.schema import Schema
 from graphfield.solvers.marginal_choice import MarginalCheck, prefer_normal_scores
 from graphfield.solvers.scale_choice import ScaleRows
 
@@ -125,6 +126,13 @@ class TrainingSet:
         self, encoder: CovariateEncoder, wanted: str
     ) -> tuple[NodeMap | None, MarginalCheck | None]:
         return choose_map(self.inputs, encoder, wanted, self.labels)
+
+    def take_scores(self, schema: Schema, wanted: str) -> tuple[Schema, TrainingSet, MarginalCheck | None]:
+        """Nodes of schema and rows as they are ``wanted``; with "auto", the check that decides it."""
+        scores, check = self.choose_scores(schema.encoder, wanted)
+        if scores is None:
+            return schema, self, check
+        return schema.with_scores(scores), self.with_nodes(scores.transform), check
 
     def with_nodes(self, change: Callable[[NDArray], NDArray]) -> TrainingSet:
         """The same rows with other node values, each row's from its own."""

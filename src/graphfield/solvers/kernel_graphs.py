@@ -14,6 +14,7 @@ from graphfield.solvers.glasso_admm import ILL_CONDITIONED, SEARCH_ACCURACY, Pre
 from graphfield.solvers.lasso import nodewise_lasso_path, residual_variances
 from graphfield.solvers.leaf_likelihood import LARGEST, factor_of, penalty_of
 from graphfield.solvers.penalties import PathSearch
+from graphfield.solvers.rank_correlations import local_rank_correlations
 
 # Rows that a point must see at least, counted as equal weights would be; with fewer, it looks further.
 LEAST_ROWS, _FURTHER = 20.0, 1.3
@@ -63,9 +64,16 @@ def rows_seen(weights: NDArray[np.float64]) -> float:
 
 
 def local_moments(
-    values: NDArray[np.float64], weights: NDArray[np.float64], shares: NDArray[np.float64]
+    values: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    *,
+    by_rank: bool = False,
 ) -> Local:
-    """Means, then scales and correlations around them; ``shares`` (n, points) lead from points to rows."""
+    """Means, then scales and correlations around them; ``shares`` (n, points) lead from points to rows.
+
+    Correlations are those of products or ``by_rank``.
+    """
     total = weights.sum(axis=1, keepdims=True)
     centers = weights @ values / total
     left = values - shares @ centers
@@ -73,6 +81,8 @@ def local_moments(
     scales = np.sqrt(moments.diagonal(axis1=1, axis2=2))
     scales = np.maximum(scales, _TINY)
     correlations = moments / (scales[:, :, None] * scales[:, None, :])
+    if by_rank:
+        correlations = local_rank_correlations(left, weights)
     correlations[:, np.arange(values.shape[1]), np.arange(values.shape[1])] = 1.0
     return Local(centers, scales, correlations, np.array([rows_seen(own) for own in weights]))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from graphfield.solvers.moments import FoldMoments
 
@@ -21,11 +20,27 @@ def rank_correlations(X: NDArray[np.floating]) -> NDArray[np.float64]:
     >>> bool(np.allclose(rank_correlations(np.exp(X)), rank_correlations(X)))
     True
     """
-    ranks = rankdata(X, axis=0)
-    ranks -= ranks.mean(axis=0)
-    norms = np.linalg.norm(ranks, axis=0)
-    ranks /= np.where(norms > 0, norms, 1.0)
-    return project_correlations(2 * np.sin(np.pi / 6 * (ranks.T @ ranks)))
+    return local_rank_correlations(X, np.ones((1, len(X))))[0]
+
+
+def local_rank_correlations(X: NDArray[np.floating], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same of rows (n, p) with each of some sets of weights (G, n), (G, p, p).
+
+    The rank of a value is the weight of what lies below it, and half of that of its equals.
+    """
+    codes = [np.unique(column, return_inverse=True)[1] for column in X.T]
+    found = np.empty((len(weights), X.shape[1], X.shape[1]))
+    ranks = np.empty(X.shape)
+    for own, correlations in zip(weights, found, strict=True):
+        for column, code in zip(ranks.T, codes, strict=True):
+            known = np.bincount(code, own)
+            column[:] = (np.cumsum(known) - known / 2)[code]
+        ranks -= own @ ranks / own.sum()
+        ranks *= np.sqrt(own)[:, None]
+        norms = np.linalg.norm(ranks, axis=0)
+        ranks /= np.where(norms > 0, norms, 1.0)
+        correlations[:] = project_correlations(2 * np.sin(np.pi / 6 * (ranks.T @ ranks)))
+    return found
 
 
 def rank_folds(X: NDArray[np.floating], folds: NDArray[np.intp]) -> list[FoldMoments]:
