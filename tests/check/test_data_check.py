@@ -649,8 +649,9 @@ def test_a_cluster_label_among_measurements_is_asked_about():
     assert "?" in one.message
     assert one.advice.parts["drop"] == Argument("drop", ["cluster"])
     two = X.assign(cluster=rng.integers(0, 11, N), her2=rng.integers(0, 2, N))
-    (one,) = found(two, AGE, "discrete-node")
-    assert one.message.startswith("Nodes 'cluster' (11 whole numbers, 0 to 10), 'her2' (0 and 1 only) have ")
+    yes_or_no, one = found(two, AGE, "discrete-node")
+    assert (yes_or_no.columns, one.columns) == (("her2",), ("cluster",))
+    assert yes_or_no.message == "Node 'her2' has two values, as yes and no."
     assert not found(X.assign(steps=rng.integers(0, 11, N) / 2), AGE, "discrete-node")
 
 

@@ -69,7 +69,7 @@ def test_the_folder_is_json_and_safetensors(fitted, tmp_path):
     assert sorted(f.name for f in path.iterdir()) == ["arrays.safetensors", "model.json"]
     header = json.loads((path / "model.json").read_text())
     assert header["format"] == "graphfield-model"
-    assert header["format_version"] == 4
+    assert header["format_version"] == 5
 
 
 def test_an_existing_folder_is_kept_unless_told_otherwise(fitted, tmp_path):

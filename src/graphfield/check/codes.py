@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from graphfield.check.findings import Finding, drop_argument
 from graphfield.data.frames import KIND_MODELS
 from graphfield.data.identifiers import is_whole
-from graphfield.exceptions import agreed, count, first_few, listing
+from graphfield.exceptions import agreed, count, first_few, listing, named
 from graphfield.messages import Argument, Message
 
 # A node with at most so many different values is no measurement, and one with at most so many different
@@ -50,8 +50,12 @@ def code_findings(
     if items:
         yield _items(items)
     single = [j for j in range(len(names)) if not any(j in own for own in scales.values())]
-    if single:
-        yield _codes([names[j] for j in single], [columns[j] for j in single], beside_items=bool(items))
+    pairs = [j for j in single if len(np.unique(columns[j])) == 2]
+    if pairs:
+        yield _yes_or_no([names[j] for j in pairs])
+    codes = [j for j in single if j not in pairs]
+    if codes:
+        yield _codes([names[j] for j in codes], [columns[j] for j in codes], beside_items=bool(items))
 
 
 def _scales(columns: Sequence[NDArray[np.float64]], unlike: bool) -> dict[Ends, list[int]]:
@@ -96,14 +100,29 @@ def _items(scales: dict[Ends, list[str]]) -> Finding:
     )
 
 
+def _yes_or_no(names: list[str]) -> Finding:
+    number = len(names)
+    return Finding(
+        "discrete-node",
+        tuple(names),
+        f"{named('Node', names)} {agreed(number, 'has', 'have')} two values, as yes and no.",
+        Message(
+            "As numbers {they} may stay, with edges that come out weaker. {models} take {them} as yes or no, "
+            "if told ({types}).",
+            they=agreed(number, "it", "they"),
+            them=agreed(number, "it", "them"),
+            models=KIND_MODELS,
+            types=Argument("node_types"),
+        ),
+    )
+
+
 def _codes(names: list[str], columns: list[NDArray[np.float64]], *, beside_items: bool) -> Finding:
     number = len(names)
     unlike = ", too, but not on the scale of the items" if beside_items else ", unlike the other nodes"
     parts = [f"{name!r} ({_values(own)})" for name, own in zip(names, columns, strict=True)]
     asked = agreed(
-        number,
-        "Is it a count, a rating or a yes or no, or does it hold",
-        "Are they counts, ratings or yes or no, or do they hold",
+        number, "Is it a count or a rating, or does it hold", "Are they counts or ratings, or do they hold"
     )
     what = agreed(number, "it holds codes, make it a covariate", "they hold codes, make them covariates")
     return Finding(
@@ -111,7 +130,7 @@ def _codes(names: list[str], columns: list[NDArray[np.float64]], *, beside_items
         tuple(names),
         f"{agreed(number, 'Node', 'Nodes')} {first_few(parts, _NAMED)} {agreed(number, 'has', 'have')} few "
         f"different values{unlike}. {asked} codes of a category, such as a cluster, a "
-        "batch or a site? As numbers, codes of three or more mean nothing: they have no order.",
+        "batch or a site? As numbers, codes mean nothing: they have no order.",
         Message(
             "If {what} ({covariates}, {categories}) or leave {them} out ({drop}). Levels and counts may be "
             "nodes of {models}, if these are told ({types}).",
@@ -128,7 +147,5 @@ def _codes(names: list[str], columns: list[NDArray[np.float64]], *, beside_items
 
 def _values(values: NDArray[np.float64]) -> str:
     distinct = np.unique(values)
-    if len(distinct) == 2:
-        return f"{distinct[0]:g} and {distinct[1]:g} only"
     what = "whole number" if is_whole(distinct) else "value"
     return f"{count(len(distinct), what)}, {distinct[0]:g} to {distinct[-1]:g}"

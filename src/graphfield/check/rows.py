@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from graphfield.check.copied_rows import copied_rows, repeated_nodes
 from graphfield.check.findings import SERIES, SORTED, Finding, drop_argument
+from graphfield.check.relations import relation_findings
 from graphfield.check.row_order import (
     FOLLOWING_ROWS,
     ORDER_ROWS,
@@ -34,6 +36,8 @@ FEW_GROUPS = 20
 # Rows per subject, on average, from which a column (or covariates that repeat) stands for subjects.
 ROWS_PER_SUBJECT = 2.0
 _FEWEST_SUBJECTS, _DISTINCT_NUMBERS = 10, 20
+# Groups whose means make a table of its own.
+_ENOUGH_GROUPS = 80
 # A text with more than so many times the average number of rows per text is a place or a group of people.
 _UNEVEN = 10
 _SUBJECT_NAME = re.compile(
@@ -103,7 +107,7 @@ def row_findings(
     yield from copies
     if labels is not None:
         yield from _nodes_of_groups(seen, labels)
-        yield from _level_findings(nodes, Z, bad_z, labels)
+        yield from _level_findings(nodes, Z, bad_x, bad_z, labels)
         return
     subjects = [name for name in rest.columns if _identifies_subjects(rest[name])]
     if subjects:
@@ -248,25 +252,49 @@ def _nodes_of_groups(nodes: pd.DataFrame, labels: pd.Series) -> Iterator[Finding
 
 
 def _level_findings(
-    nodes: pd.DataFrame, Z: Frame, bad_z: pd.DataFrame, labels: pd.Series
+    nodes: pd.DataFrame, Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame, labels: pd.Series
 ) -> Iterator[Finding]:
     codes = pd.factorize(labels)[0]
     known = codes >= 0
     if not known.any():
         return
-    check, *_ = levels_in_units(
-        nodes.to_numpy()[known], effects_of_covariates(Z, bad_z, len(nodes))[known], codes[known]
+    values = nodes.to_numpy()[known]
+    check, levels, units = levels_in_units(
+        values, effects_of_covariates(Z, bad_z, len(nodes))[known], codes[known]
     )
     if check.prefers:
+        names, between = list(nodes.columns), ""
+        if check.n_groups >= _ENOUGH_GROUPS:
+            between = (
+                " For relations between groups, take a table with one row for each, the means of its rows "
+                f"({check.n_groups:,} rows)."
+            )
         yield Finding(
             "group-levels",
             (str(labels.name),),
             f"Groups of {str(labels.name)!r} have levels of their own, which make up {check.share:.0%} of a "
             "node's variance on average.",
-            "fit subtracts them, so that graphs are about what varies within a group. For relations between "
-            f"groups, take a table with one row for each, the means of its rows ({check.n_groups:,} rows; "
-            f"tests need 60).{check.words_of_fixed(list(nodes.columns))}",
+            "fit subtracts them, so that graphs are about what varies within a group."
+            f"{check.words_of_units(names)}{between}{check.words_of_fixed(names)}",
         )
+        complete = ~bad_x[names].to_numpy(dtype=bool)[known].any(axis=1)
+        within = units.without_levels(values, levels[codes[known]])
+        yield from _relations_within(str(labels.name), names, values[complete], within[complete])
+
+
+def _relations_within(
+    group: str, names: list[str], values: NDArray[np.float64], within: NDArray[np.floating]
+) -> Iterator[Finding]:
+    """Nodes that follow from others once levels of groups are subtracted, though not before."""
+    varies = (np.ptp(within, axis=0) > 0) & (np.ptp(values, axis=0) > 0) if len(values) > 2 else np.zeros(1)
+    if varies.sum() < 2:
+        return
+    own = [name for name, one in zip(names, varies, strict=True) if one]
+    known = {(one.code, one.columns) for one in relation_findings(own, values[:, varies])}
+    for one in relation_findings(own, within[:, varies].astype(np.float64)):
+        if (one.code, one.columns) not in known:
+            told = f"Within groups of {group!r}: {one.message[:1].lower()}{one.message[1:]}"
+            yield replace(one, message=told)
 
 
 def _identifies_subjects(column: pd.Series) -> bool:

@@ -15,8 +15,9 @@ from graphfield.data.text_numbers import PLAIN_NUMBERS, have_units
 from graphfield.exceptions import agreed, count, first_few, listing
 from graphfield.messages import Argument, Message, Row
 
-# Values beyond this many robust standard deviations from the median; above this share of the rows, a shape.
-FAR_OUT, FAR_OUT_SHARE = 10.0, 0.005
+# Values beyond this many robust standard deviations from the median; above these shares of the rows, a shape,
+# and nothing at all, as the median is one of many equal values.
+FAR_OUT, FAR_OUT_SHARE, _MOST_FAR = 10.0, 0.005, 0.1
 # Beyond this skewness a column is far from Gaussian (an exponential has 2).
 SKEWED = 2.0
 _FAR = f"more than {FAR_OUT:g} robust standard deviations from"
@@ -163,12 +164,13 @@ def far_out_findings(
         return
     far = _far_out(values)
     counts, are_few = far.sum(axis=0), _are_few(far, values)
-    order = [j for j in np.argsort(-counts, kind="stable") if counts[j]]
+    most = _MOST_FAR * (~np.isnan(values)).sum(axis=0)  # beyond it the median tells nothing of the others
+    order = [j for j in np.argsort(-counts, kind="stable") if 0 < counts[j] <= most[j]]
     few, many = ([j for j in order if are_few[j] == wanted] for wanted in (True, False))
     if not few:
         return
     parts = [_far_columns(values, names, counts, which) for which in (few, many) if which]
-    total = int(counts.sum())
+    total = int(counts[order].sum())
     if len(order) == 1:
         what = Message(
             "{role} {name!r} has {several} {far} its median, {such_as}{such}.",

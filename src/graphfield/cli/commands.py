@@ -166,9 +166,9 @@ def graph(arguments: argparse.Namespace) -> None:
     by_tests = tests is not None and arguments.threshold == "auto"
     if tests is not None and by_tests:
         model = with_tested_edges(tests, model)
-    network = _network(arguments, model, tests)
+    network, z = _network(arguments, model, tests)
     if tests is not None and by_tests:
-        note_weak_pairs(model, network, tests)
+        note_weak_pairs(model, network, tests, z)
     if arguments.out is None:
         digits = _DIGITS if arguments.format is None else None
         sys.stdout.write(graph_text(network, arguments.format or "csv", digits=digits))
@@ -179,8 +179,10 @@ def graph(arguments: argparse.Namespace) -> None:
     say(f"Wrote {count(edges, 'edge')} of {count(nodes, 'node')} ({by}) to {arguments.out}.")
 
 
-def _network(arguments: argparse.Namespace, model: Any, tests: EdgeRecord | None) -> Any:
-    """The average graph, or the graph at one z."""
+def _network(
+    arguments: argparse.Namespace, model: Any, tests: EdgeRecord | None
+) -> tuple[Any, dict[str, Any] | None]:
+    """The average graph, or the graph at one z, and the latter where values are the model's."""
     from graphfield.analysis.errors import warn_of_few_rows
     from graphfield.analysis.one_value import average_intervals, intervals_at
     from graphfield.analysis.rows import at_one
@@ -195,9 +197,10 @@ def _network(arguments: argparse.Namespace, model: Any, tests: EdgeRecord | None
         network = average_network(model, rows, cut, tests)
         if arguments.intervals:
             add_intervals(network, average_intervals(model, rows))
-        return network
+        return network, None
     z = asked_values(arguments, model, fitted, own_cut=tests is None and arguments.threshold == "auto")
-    if tests is not None and (doubtful or not fitted.moves):
+    by_tests = tests is not None and (doubtful or not fitted.moves)
+    if tests is not None and by_tests:
         partial = correlations(model.field_, at_one(model.field_, z))[0]
         network = network_by_tests(tests, model, partial, cut, z)
     else:
@@ -208,7 +211,7 @@ def _network(arguments: argparse.Namespace, model: Any, tests: EdgeRecord | None
         add_intervals(network, intervals_at(model, z))
     else:
         warn_of_few_rows(model.field_, at_one(model.field_, z))
-    return network
+    return network, None if by_tests else z
 
 
 def simulate(arguments: argparse.Namespace) -> None:

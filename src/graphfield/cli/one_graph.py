@@ -116,11 +116,11 @@ def with_tested_edges(tests: EdgeRecord, model: GraphEstimator) -> GraphEstimato
 
 
 def add_bands(network: nx.Graph, tests: EdgeRecord, model: GraphEstimator, z: dict[str, Any]) -> None:
-    """What the tests find at z of edges that move, and a note on strengths of the model outside of that."""
+    """What tests find at z, or on average where edges do not move; a note on strengths outside of that."""
     from graphfield.inference.edge_record import LEVEL
 
     pairs, known, outside = list(combinations(tests.nodes, 2)), 0, 0
-    for pair, found in tests.moving_at(_places(model, z)).items():
+    for pair, found in tests.values_at(_places(model, z)).items():
         if network.has_edge(*pairs[pair]):
             edge = network.edges[pairs[pair]]
             edge |= {"tested": found.estimate, "tested_low": found.low, "tested_high": found.high}
@@ -133,8 +133,8 @@ def add_bands(network: nx.Graph, tests: EdgeRecord, model: GraphEstimator, z: di
         if not scores:
             why = f"{why}, and take normal scores of the nodes"
         _note(
-            f"{outside:,} of {count(known, 'moving edge')} {agreed(outside, 'lies', 'lie')} outside the "
-            f"interval of {100 * LEVEL:.0f} % of the tests here (tested_low to tested_high): {why}."
+            f"{outside:,} of {count(known, 'edge')} {agreed(outside, 'lies', 'lie')} outside the "
+            f"interval of {100 * LEVEL:.0f} % of the tests (tested_low to tested_high): {why}."
         )
 
 
@@ -151,17 +151,16 @@ def network_by_tests(
     """
     import numpy as np
 
-    from graphfield.graphs.export import to_networkx
     from graphfield.graphs.threshold import chosen_cut
 
     schema = model.field_.schema
-    found = tests.averages(schema) if z is None else tests.values_at(schema, _places(model, z))
+    found = tests.averages() if z is None else tests.values_at(_places(model, z))
     ends = list(combinations(range(schema.n_nodes), 2))
     own = np.array(partial, dtype=np.float64)
     for pair, value in found.items():
         own[ends[pair]] = own[ends[pair][::-1]] = value.estimate
     graph = np.abs(own) > chosen_cut(threshold, model.field_.threshold)
-    network = to_networkx(graph, own, schema.node_names)
+    network = schema.network(graph, own)
     for pair, value in found.items():
         names = tests.nodes[ends[pair][0]], tests.nodes[ends[pair][1]]
         if network.has_edge(*names):
@@ -186,38 +185,48 @@ def _places(model: GraphEstimator, z: dict[str, Any]) -> dict[str, float | str]:
     }
 
 
-def note_weak_pairs(model: GraphEstimator, network: nx.Graph, tests: EdgeRecord) -> None:
+def note_weak_pairs(
+    model: GraphEstimator, network: nx.Graph, tests: EdgeRecord, z: dict[str, Any] | None
+) -> None:
     """Say which pairs pass their tests and are not in this graph, as they are too weak in it.
 
-    Those that move by the tests with what they are there: a model may have less of it.
+    Those that move by the tests come first, where the graph is the model's at z with what the tests find
+    there: a model may have less of it, or not from both nodes.
     """
     from graphfield.inference.movement_words import pair_name
 
     clear, pairs = model.threshold_.clear_pairs, enumerate(combinations(model.node_names_, 2))
     weak = {i: ends for i, ends in pairs if clear[i] and not network.has_edge(*ends)}
-    if weak:
-        moving = tests.are_named
-        named = [pair_name(*weak[i]) for i in sorted(weak, key=lambda i: not moving[i])]
-        n_moving = sum(bool(moving[i]) for i in weak)
-        move = f", {n_moving:,} of which {agreed(n_moving, 'moves', 'move')} by the tests" if n_moving else ""
-        _note(
-            f"{len(weak):,} of these pairs {agreed(len(weak), 'is', 'are')} not above "
-            f"{model.threshold_.value:.3g} in this graph and not listed{move}: "
-            f"{first_few(named, _NAMED_PAIRS)}."
-        )
+    if not weak:
+        return
+    moving = tests.are_named
+    here = {} if z is None else tests.moving_at(_places(model, z))
+    told = {
+        i: f" (by the tests {own.estimate:+.2f} [{own.low:+.2f}, {own.high:+.2f}] here)"
+        for i, own in here.items()
+    }
+    order = sorted(weak, key=lambda i: not moving[i])
+    named = [f"{pair_name(*weak[i])}{told.get(i, '')}" for i in order]
+    n_moving = sum(bool(moving[i]) for i in weak)
+    move = f", {n_moving:,} of which {agreed(n_moving, 'moves', 'move')} by the tests" if n_moving else ""
+    sides = "" if z is None else " from both of their nodes"
+    _note(
+        f"{len(weak):,} of these pairs {agreed(len(weak), 'is', 'are')} not above "
+        f"{model.threshold_.value:.3g}{sides} in this graph and not listed{move}: "
+        f"{first_few(named, _NAMED_PAIRS)}."
+    )
 
 
 def average_network(
     model: GraphEstimator, rows: pd.DataFrame, threshold: float | str | None, tests: EdgeRecord | None
 ) -> nx.Graph:
     from graphfield.analysis.averages import average_graph
-    from graphfield.graphs.export import to_networkx
 
     if tests is not None:
         partial = average_graph(model, rows, threshold=None).to_numpy()
         return network_by_tests(tests, model, partial, threshold)
     partial = average_graph(model, rows, threshold=threshold).to_numpy()
-    return to_networkx(partial != 0, partial, model.node_names_)
+    return model.field_.schema.network(partial != 0, partial)
 
 
 def _note(text: str) -> None:

@@ -16,7 +16,7 @@ from scipy.stats import t as student
 
 from graphfield.data.node_units import NodeUnits, choose_units, group_means
 from graphfield.data.saved_values import Saved
-from graphfield.exceptions import listing
+from graphfield.exceptions import agreed, listing
 from graphfield.numbers import is_clear, mean_and_error
 
 # Levels are there where they are clear of chance over the groups, and make up so much of a node's variance.
@@ -30,6 +30,8 @@ _LEAST_VARYING = 0.5
 _FARTHEST = 6.0
 # Rows, beside one for each group, that are needed for each slope within groups.
 _PER_SLOPE = 3
+# Nodes that words about units name.
+_MOST_NAMED = 12
 # Parts of the groups that are left out in turn, to compare slopes within groups with those of all rows.
 _PARTS = 5
 # Mean square, within groups, of a feature in standard units that does not vary there.
@@ -57,6 +59,9 @@ class LevelCheck:
         Positions of nodes that do not vary within most groups. Their levels, which are all they have, are
         never subtracted; nor are their edges tested, as those to nodes without levels are about neither what
         is within groups nor what is between them.
+    logs, scores : tuple of int
+        Positions of nodes whose levels are those of logarithms, or of normal scores, in which noise is even.
+        Of a logarithm, what is left is how many times its level a value is.
     """
 
     prefers: bool
@@ -65,6 +70,8 @@ class LevelCheck:
     standard_error: float
     n_groups: int
     fixed_nodes: tuple[int, ...] = ()
+    logs: tuple[int, ...] = ()
+    scores: tuple[int, ...] = ()
 
     def untested(self, names: Sequence[str]) -> list[str]:
         """Nodes whose edges cannot be tested, where levels were subtracted from the others."""
@@ -80,6 +87,18 @@ class LevelCheck:
             "not tested and mean little. Leave them out, or make them covariates."
         )
 
+    def words_of_units(self, names: Sequence[str]) -> str:
+        """Which levels are in other units than the nodes, with a space before it; nothing if none are."""
+        parts = [
+            f"{listing((names[j] for j in own), most=_MOST_NAMED)} {agreed(len(own), 'is', 'are')} {what}"
+            for own, what in (
+                (self.logs, "taken as ratios to the level of their group (by logarithms)"),
+                (self.scores, "normal scores less that of their group"),
+            )
+            if own
+        ]
+        return f" {', '.join(parts)}: units in which noise is even." if parts else ""
+
     def words_of_graph(self, names: Sequence[str], *, numbers_alone: bool) -> str:
         """Which graph is tested, where levels were subtracted; other kinds of nodes keep theirs."""
         if not self.prefers:
@@ -88,11 +107,11 @@ class LevelCheck:
             return (
                 "Levels that groups have of their own were subtracted from nodes that are numbers; the "
                 "others keep theirs, so edges between these are about what differs between groups as well."
-                f"{self.words_of_fixed(names)}"
+                f"{self.words_of_units(names)}{self.words_of_fixed(names)}"
             )
         return (
             "The graph is the one within groups: levels that these have of their own were "
-            f"subtracted.{self.words_of_fixed(names)}"
+            f"subtracted.{self.words_of_units(names)}{self.words_of_fixed(names)}"
         )
 
     @classmethod
@@ -100,8 +119,11 @@ class LevelCheck:
         """From the fields as JSON has them, where null stands for what is not a number."""
         share, groups = values["share"].number(0, 1), values["n_groups"].whole(1)
         gain, error = (values[name].number_or_nan() for name in ("gain", "standard_error"))
-        fixed = tuple(position.whole() for position in values["fixed_nodes"].listed())
-        return cls(values["prefers"].flag(), share, gain, error, groups, fixed)
+        positions = (
+            tuple(position.whole() for position in values[name].listed())
+            for name in ("fixed_nodes", "logs", "scores")
+        )
+        return cls(values["prefers"].flag(), share, gain, error, groups, *positions)
 
 
 def levels_in_units(
@@ -109,7 +131,11 @@ def levels_in_units(
 ) -> tuple[LevelCheck, NDArray[np.float64], NodeUnits]:
     """:func:`find_levels` of nodes in units in which noise is even, and these units."""
     units = choose_units(X, W, labels)
-    return *find_levels(units.transform(X), W, labels), units
+    check, levels = find_levels(units.transform(X), W, labels)
+    logs, scores = (
+        tuple(np.flatnonzero(own & levels.any(axis=0)).tolist()) for own in (units.logs, units.scores)
+    )
+    return replace(check, logs=logs, scores=scores), levels, units
 
 
 def find_levels(

@@ -56,6 +56,11 @@ class NodeUnits:
             X[:, self.scores] = self.maps.restore(X[:, self.scores])
         return X
 
+    def without_levels(self, X: NDArray[np.floating], levels: NDArray[np.float64]) -> NDArray[np.floating]:
+        """Values less the levels of their rows, (n, p), which are in these units; as they are without any."""
+        values = self.restore(self.transform(X) - levels.astype(X.dtype))
+        return np.where(levels.any(axis=0), values, X).astype(X.dtype, copy=False)
+
     def describe(self, names: Sequence[str], what: str) -> str:
         """A sentence about nodes that are not as they are; nothing where there are none."""
         parts = [

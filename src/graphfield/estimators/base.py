@@ -31,7 +31,6 @@ from graphfield.fields import GraphField, Schema, effects
 from graphfield.fields import questions as ask
 from graphfield.fields.base import State
 from graphfield.fields.edge_list import DEFAULT_MAX_ROWS
-from graphfield.graphs.export import to_networkx
 from graphfield.graphs.strength import apply_rule, symmetrise
 from graphfield.graphs.threshold import Threshold, chosen_cut
 from graphfield.solvers.marginal_choice import describe_nodes
@@ -352,7 +351,7 @@ class GraphEstimator(InNotebooks, NodeQuestions, RowOutputs, BaseEstimator, ABC)
         """
         directed = self._field().at(one_row(z, self.covariate_names_)).directed
         graph = apply_rule(directed, self._cut(threshold), rule)[0]
-        return to_networkx(graph, symmetrise(directed)[0], self.node_names_)
+        return self._field().schema.network(graph, symmetrise(directed)[0])
 
     # -- files ------------------------------------------------------------------------------
 

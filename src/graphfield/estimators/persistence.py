@@ -35,7 +35,7 @@ from graphfield.folders import check_folder, restore, write_folder
 from graphfield.messages import Message
 
 FORMAT = "graphfield-model"
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 HEADER, ARRAYS = "model.json", "arrays.safetensors"
 CHECKSUM = "model_sha256"  # of model.json
 FILES = "files_sha256"  # of what else is written with the model

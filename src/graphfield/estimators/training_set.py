@@ -279,15 +279,14 @@ def without_levels(
     warnings.warn(
         f"Groups have levels of their own ({check.share:.0%} of a node's variance on average); these were "
         "subtracted, so that graphs are about what varies within a group. Predictions for other groups are "
-        f"about the mean of all.{check.words_of_fixed(inputs.node_names)}",
+        f"about the mean of all.{check.words_of_units(inputs.node_names)}"
+        f"{check.words_of_fixed(inputs.node_names)}",
         DataWarning,
         stacklevel=3,
     )
     if inputs.types is not None:  # what is taken from a code is none
         levels[:, [kind != "gaussian" for kind in inputs.types.kinds]] = 0.0
-    values = units.restore(units.transform(inputs.X) - levels[codes].astype(inputs.X.dtype))
-    values = np.where(levels.any(axis=0), values, inputs.X).astype(inputs.X.dtype, copy=False)
-    return replace(inputs, X=values), labels, check
+    return replace(inputs, X=units.without_levels(inputs.X, levels[codes])), labels, check
 
 
 def smooth_features(Z: Frame) -> NDArray[np.float64]:

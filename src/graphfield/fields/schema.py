@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from graphfield.data.marginals import NodeMap, read_map
 from graphfield.data.node_types import NodeTypes
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved, optional
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,13 @@ class Schema:
     def signless(self) -> list[bool]:
         """Of each node, whether its edges have no sign: those of levels without an order."""
         return [False] * self.n_nodes if self.types is None else (self.types.widths > 1).tolist()
+
+    def network(self, graph: NDArray[np.bool_], partial: NDArray) -> nx.Graph:
+        """Of edges between these nodes."""
+        from graphfield.graphs.export import to_networkx
+
+        kinds = None if self.types is None else self.types.kinds
+        return to_networkx(graph, partial, self.node_names, kinds=kinds, signless=self.signless)
 
     def match_covariates(self, Z: Any) -> Frame:
         """A table of covariates with its columns in the order of the fit."""

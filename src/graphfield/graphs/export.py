@@ -28,17 +28,25 @@ def to_networkx(
     partial: NDArray,
     names: Sequence[str],
     attributes: Mapping[str, Any] | None = None,
+    *,
+    kinds: Sequence[str] | None = None,
+    signless: Sequence[bool] | None = None,
 ) -> nx.Graph:
     """Undirected graph with every node, and ``weight`` and ``partial_correlation`` on its edges.
 
     ``weight`` is the size of the partial correlation: the algorithms of networkx that use weights
-    want them non-negative.
+    want them non-negative. Nodes have their ``kind`` where there are ``kinds``, and edges ``signed``, which
+    is not so for those of ``signless`` nodes, where there are any.
     """
     result = nx.Graph(**dict(attributes or {}))
     result.add_nodes_from(names)
+    if kinds is not None:
+        nx.set_node_attributes(result, dict(zip(names, kinds, strict=True)), "kind")
     for j, k in zip(*np.nonzero(np.triu(graph, 1)), strict=True):
         value = float(partial[j, k])
         result.add_edge(names[j], names[k], weight=abs(value), partial_correlation=value)
+        if signless is not None and any(signless):
+            result.edges[names[j], names[k]]["signed"] = not (signless[j] or signless[k])
     return result
 
 

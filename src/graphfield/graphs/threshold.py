@@ -81,6 +81,8 @@ class Threshold:
         How many pairs and why, for a person.
     gap : Gap
         What ``threshold="gap"`` stands for.
+    steady : ndarray of shape (p, p), bool, or None
+        Pairs for which the cut is zero: tests have found an edge that is there wherever one looks.
     """
 
     value: float
@@ -88,6 +90,7 @@ class Threshold:
     n_edges: int | None
     reason: str
     gap: Gap
+    steady: NDArray[np.bool_] | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Threshold):
@@ -98,14 +101,20 @@ class Threshold:
         return same and np.array_equal(self.clear, other.clear)
 
     def state(self) -> dict[str, Any]:
-        """All but ``clear``, as values of JSON."""
+        """All but pairs, as values of JSON."""
         own = {"value": self.value, "n_edges": self.n_edges, "reason": self.reason}
         return {**own, "gap": asdict(self.gap)}
 
     @property
     def cuts(self) -> NDArray[np.float64]:
         """The cut of every pair, (p, p); infinite where the pair is never an edge."""
-        return np.where(self.clear, self.value, np.inf)
+        cuts = np.where(self.clear, self.value, np.inf)
+        return cuts if self.steady is None else np.where(self.steady, 0.0, cuts)
+
+    @property
+    def pair_cuts(self) -> NDArray[np.float64]:
+        """``cuts`` of each pair once, in the order of ``numpy.triu_indices(p, 1)``."""
+        return self.cuts[np.triu_indices(len(self.clear), 1)]
 
     @property
     def clear_pairs(self) -> NDArray[np.bool_]:

@@ -18,6 +18,7 @@ from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.enough_rows import has_products, value_degrees
 from graphfield.inference.overlap import Common, common_rows, rows_with_levels, stratum_of
+from graphfield.numbers import CLEAR
 
 # Draws of a whole curve, the largest estimate, and the largest standard error of one that is cut to it.
 _DRAWS, _MOST, _CLEAR = 10_000, 0.999, 0.05
@@ -111,6 +112,11 @@ class Curve:
         """Positions of the two values whose estimates differ most clearly."""
         return clearest_two(self.estimate, self.covariance)
 
+    def differs_between(self, low: float, high: float) -> bool:
+        """Whether any two of the values that tell most between these two places differ clearly."""
+        places = self.telling_places(low, high)
+        return bool(_apart(self.estimate[places], self.covariance[np.ix_(places, places)]).max() > CLEAR)
+
     def _largest(self, error: NDArray[np.float64], level: float, seed: int) -> float:
         """Quantile of the largest of all deviations (Chernozhukov, Chetverikov and Kato, 2013)."""
         rng = np.random.default_rng(seed)
@@ -123,10 +129,15 @@ class Curve:
 
 def clearest_two(estimates: NDArray[np.float64], covariance: NDArray[np.float64]) -> list[int]:
     """Positions of the two that differ most clearly: extremes are those of few rows."""
+    apart = _apart(estimates, covariance)
+    return sorted(map(int, np.unravel_index(apart.argmax(), apart.shape)))
+
+
+def _apart(estimates: NDArray[np.float64], covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Differences of any two, in their standard errors."""
     variance = np.diag(covariance)
     error = np.sqrt(np.maximum(variance + variance[:, None] - 2 * covariance, 1e-20))
-    apart = np.abs(estimates - estimates[:, None]) / error
-    return sorted(map(int, np.unravel_index(apart.argmax(), apart.shape)))
+    return np.asarray(np.abs(estimates - estimates[:, None]) / error)
 
 
 def curve_of_pair(

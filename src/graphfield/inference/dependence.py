@@ -43,6 +43,7 @@ from graphfield.inference.running_tests import Tested, holm, settle
 from graphfield.inference.sign_tests import SignTests
 from graphfield.inference.tests_of_covariates import Tests
 from graphfield.inference.unseen_rows import can_compare, copy_of, predict_held_out
+from graphfield.numbers import p_text
 from graphfield.training.progress import progress_bar
 
 # More rows than this, or than so many values of nodes make, are thinned evenly: for rearrangements, and for
@@ -53,7 +54,8 @@ _GAIN_ROWS, _GAIN_ENTRIES = 50_000, 2_000_000
 _PERMUTATIONS = 199
 # Fewer independent stretches of a time series than this are spoken of.
 _FEW_STRETCHES = 25
-_NEAR = "So near to .05 that other rearrangements might bring p to the other side: {}."
+_TOGETHER = "all covariates together"
+_NEAR = "So near to .05 that other rearrangements might bring p to the other side"
 
 
 def dependence_test(
@@ -224,12 +226,11 @@ def _answer(question: Question, wanted: list[str], seed: int, *, goes_on: bool) 
         whole = tests.overall(tick)
         is_only = len(smooths) == 1
         # Before others draw from the same generator: its p-value does not depend on which are asked for.
-        near = settle({"all covariates together": whole}) if goes_on else []
+        near = settle({_TOGETHER: whole}) if goes_on else []
         one_by_one = {
             name: whole if is_only else tests.given_others(name, len(wanted), tick) for name in wanted
         }
         near += settle(one_by_one) if goes_on and not is_only else []
-        notes += [_NEAR.format(", ".join(near))] if near else []
         overall = whole.result()
         given_others = {name: None if test is None else test.result() for name, test in one_by_one.items()}
         gains = (_gains_of_kinds if kinds else _gains)(question, notes, tick)
@@ -245,13 +246,18 @@ def _answer(question: Question, wanted: list[str], seed: int, *, goes_on: bool) 
             "stretches: only large effects can be seen, and p-values are rough."
         )
     names = [smooth.name for smooth in smooths]
+    lines = _lines(given_others, gains, is_only, of)
+    if near:
+        known = {_TOGETHER: overall.p_value, **{line.name: line.adjusted_p_value for line in lines}}
+        told = [f"{name} ({p_text(known[name] or 0.0)})" for name in near]
+        notes.insert(0, f"{_NEAR}: {', '.join(told)}.")
     return Evidence(
         verdict=verdict(overall.p_value, gains.over_still),
         sentence=overall_sentence(names, overall, gains.over_still, of),
         p_value=overall.p_value,
         gain_over_static=gains.over_still,
         gain_over_linear=gains.over_linear,
-        per_covariate=_lines(given_others, gains, is_only, of),
+        per_covariate=lines,
         n_permutations=overall.n_permutations,
         scheme=tests.words,
         n_rows=n,

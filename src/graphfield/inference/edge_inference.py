@@ -23,6 +23,7 @@ from graphfield.graphs.false_discoveries import false_words, q_values
 from graphfield.graphs.groups import node_positions
 from graphfield.inference.asked_values import ask_of_values, position_of
 from graphfield.inference.curve import Curve, curve_of_pair
+from graphfield.inference.curve_words import TOLD_POINTS, words_along
 from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_tests import column_label, fit_scores
 from graphfield.inference.enough_rows import are_many
@@ -30,9 +31,7 @@ from graphfield.inference.kind_scores import KindScores
 from graphfield.inference.kind_tests import fit_columns, kind_p_values_at
 from graphfield.inference.movement_words import (
     TWO_TESTS,
-    movement_words,
     pair_name,
-    rounded_values,
     words_of_unclear,
 )
 from graphfield.inference.overlap import Common
@@ -40,9 +39,8 @@ from graphfield.inference.pair_scores import PairScores
 from graphfield.inference.pairs_at import PairsAt, graph_basis
 from graphfield.messages import join_messages
 
-# Covariates of a pair that are named, places of a curve in words, and shares of rows up to its ends.
-_MOST_NAMED, _TOLD_POINTS, _FINE_POINTS = 2, 11, 41
-_TOLD_ROWS = (0.1, 0.9)
+# Covariates of a pair that are named, and the shares of rows up to the ends of a curve in words.
+_MOST_NAMED, _TOLD_ROWS = 2, (0.1, 0.9)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -224,7 +222,7 @@ class EdgeInference:
         pair: int,
         covariate: str,
         others: Mapping[str, Any] | None = None,
-        n_points: int = _TOLD_POINTS,
+        n_points: int = TOLD_POINTS,
         *,
         smooth: bool = False,
     ) -> Curve:
@@ -319,24 +317,12 @@ class EdgeInference:
 
     def _along(self, source: str, target: str, covariate: str) -> str:
         column = next(one for one in self.schema.encoder.columns if one.name == covariate)
-        pair = self._pair(source, target)
-        curve, rough = (self._curve(pair, covariate, smooth=flag) for flag in (True, False))
-        smooth, signed = rough.covers(curve, self.seed), self.has_sign(pair)  # no words deny a band
-        curve = (curve if smooth else rough).known()
-        if len(curve.values) < 2:
-            return ""
-        estimates = curve.estimate.tolist()
-        if not isinstance(column, Numeric):
-            levels, in_order = list(map(str, curve.values)), column.ordered
-            clearest = None if in_order else curve.clearest_levels()
-            return movement_words(levels, estimates, in_order=in_order, places=clearest, signed=signed)
-        told = rounded_values(curve.values)  # and what the curve is there
-        fine = self._curve(pair, covariate, n_points=_FINE_POINTS, smooth=smooth).known()
-        estimates = np.interp(told, fine.values, fine.estimate).tolist()
-        values = [column.shown(value) for value in told]
-        rows = self.encoded.numeric[:, position_of(self.schema.encoder, covariate)[0]]
-        places = curve.telling_places(*(column.mean + column.scale * np.quantile(rows, _TOLD_ROWS)))
-        return movement_words(values, estimates, in_order=True, places=places, signed=signed)
+        pair, ends = self._pair(source, target), (0.0, 0.0)
+        if isinstance(column, Numeric):
+            rows = self.encoded.numeric[:, position_of(self.schema.encoder, covariate)[0]]
+            ends = tuple((column.mean + column.scale * np.quantile(rows, _TOLD_ROWS)).tolist())
+        along = partial(self._curve, pair, covariate)
+        return words_along(column, along, ends, self.seed, signed=self.has_sign(pair))
 
     def __repr__(self) -> str:
         return f"<EdgeInference of {self.schema.n_nodes} nodes>\n{self.summary()}"

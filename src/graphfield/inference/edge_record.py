@@ -17,7 +17,6 @@ from graphfield.analysis.rows import FieldLike, field_of
 from graphfield.data.saved_files import sealed
 from graphfield.exceptions import DataError, ModelFileError, agreed, count
 from graphfield.fields import GraphField
-from graphfield.fields.schema import Schema
 from graphfield.graphs.false_discoveries import false_words
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.movement_words import TWO_TESTS, pair_name
@@ -174,29 +173,32 @@ class EdgeRecord:
         return found
 
     @property
+    def are_steady(self) -> NDArray[np.bool_]:
+        """Pairs whose average is clear and that no test sees to move: edges wherever one looks, (pairs,)."""
+        clear = np.zeros(len(self.q_value), dtype=bool)
+        clear[[pair for pair, own in self.averages().items() if own.low > 0 or own.high < 0]] = True
+        return clear & self.are_edges & ~self.are_named
+
+    @property
     def moving_pairs(self) -> list[str]:
         """Names of the pairs whose edge moves, the clearest first."""
         moving = sorted(np.flatnonzero(self.are_moving), key=lambda pair: self.q_varies[pair] or 0.0)
         first, second = np.triu_indices(len(self.nodes), 1)
         return [pair_name(self.nodes[first[pair]], self.nodes[second[pair]]) for pair in moving]
 
-    def averages(self, schema: Schema) -> dict[int, TestedValue]:
-        """Averages over the rows, of pairs of numbers: edges of other nodes have units of their own."""
-        others = set() if schema.types is None else set(schema.types.others)
-        ends = combinations(self.nodes, 2)
-        known = (
-            zip(ends, zip(self.estimate, self.low, self.high, strict=True), strict=True) if self.low else ()
-        )
+    def averages(self) -> dict[int, TestedValue]:
+        """Averages over the rows of pairs whose edges have a sign."""
+        known = zip(self.estimate, self.low, self.high, strict=True) if self.low else ()
         return {
             pair: TestedValue(estimate, low, high)
-            for pair, (names, (estimate, low, high)) in enumerate(known)
-            if not (estimate is None or low is None or high is None or others & set(names))
+            for pair, (estimate, low, high) in enumerate(known)
+            if not (estimate is None or low is None or high is None)
         }
 
-    def averaged(self, schema: Schema, means: NDArray[np.floating]) -> NDArray[np.float64]:
+    def averaged(self, means: NDArray[np.floating]) -> NDArray[np.float64]:
         """The averages of a model (pairs,), with those of the tests in their place where there are any."""
         found = np.array(means, dtype=np.float64)
-        for pair, value in self.averages(schema).items():
+        for pair, value in self.averages().items():
             found[pair] = value.estimate
         return found
 
@@ -228,7 +230,7 @@ class EdgeRecord:
             ).about(argument="model")
 
     def applied_to(self, model: M) -> M:
-        """With the edges of the pairs that the tests find, where they are above :attr:`cut`.
+        """With the edges of the pairs that tests find, those that may move where they are above :attr:`cut`.
 
         Pairs that could not be tested are edges where the fit has them.
         """
@@ -239,15 +241,25 @@ class EdgeRecord:
         pairs, tested = np.triu_indices(p, 1), self.are_tested
         clear = np.zeros((p, p), dtype=bool)
         clear[pairs] = np.where(tested, there, np.broadcast_to(known.threshold.clear, (p, p))[pairs])
+        steady = np.zeros((p, p), dtype=bool)
+        steady[pairs] = self.are_steady
+        which = "those that move" if steady.any() else "those"
         reason = (
             f"{int(there.sum()):,} of {count(self.n_tested, 'pair')} have an edge by tests of each, at a "
-            f"false-discovery level of {FDR:.2f}; at each z those above {cut:.3g} are shown "
+            f"false-discovery level of {FDR:.2f}; at each z {which} above {cut:.3g} are shown "
             "(two standard errors, or the cut of the fit where that is lower)"
         )
         if not tested.all():
             left = len(tested) - self.n_tested
             reason += f"; {count(left, 'pair')} not tested {agreed(left, 'is', 'are')} as in the fit"
-        own = replace(known.threshold, value=cut, clear=clear | clear.T, n_edges=None, reason=reason)
+        own = replace(
+            known.threshold,
+            value=cut,
+            clear=clear | clear.T,
+            n_edges=None,
+            reason=reason,
+            steady=steady | steady.T,
+        )
         if isinstance(model, GraphField):
             return cast(M, known.with_threshold(own))
         changed = copy(model)
@@ -258,9 +270,9 @@ class EdgeRecord:
         """Pairs that move, at one value of all covariates; one that does not is best known by its average."""
         return {} if self.at is None else PairsAt.from_json(self.at).at(places)
 
-    def values_at(self, schema: Schema, places: Mapping[str, float | str]) -> dict[int, TestedValue]:
-        """What is best known of numbers at one value of all covariates: averages where pairs do not move."""
-        known, moving = self.averages(schema), self.moving_at(places)
+    def values_at(self, places: Mapping[str, float | str]) -> dict[int, TestedValue]:
+        """What is best known at one value of all covariates: averages where pairs do not move."""
+        known, moving = self.averages(), self.moving_at(places)
         still = {pair: value for pair, value in known.items() if not self.are_named[pair]}
         return still | {pair: value for pair, value in moving.items() if pair in known}
 

@@ -358,4 +358,6 @@ def _compared(test: Tested, p_value: float) -> str:
         return f"correlations follow no more closely than chance allows{many} ({of})"
     if test.p_value <= 1.5 / (test.n_permutations + 1):
         return f"correlations follow more closely than in any of {test.n_permutations:,} rearrangements ({p})"
+    if test.p_value <= 2.5 / (test.n_permutations + 1):  # the smaller of two, doubled
+        of = f"{p}, about the least that {test.n_permutations:,} rearrangements can give"
     return f"correlations follow more closely than chance allows ({of})"

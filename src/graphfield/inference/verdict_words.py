@@ -183,7 +183,8 @@ def which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
     if weak:
         p = p_text(max(test.adjusted[name] or 0.0 for name in weak))
         largest = "largest " if len(weak) > 1 else ""
-        found.append(f"there is {WEAK} that {_listed(weak)} {_verb(weak)} ({largest}{p})")
+        no_gain = "held-out rows do not clearly gain"
+        found.append(f"there is {WEAK} that {_listed(weak)} {_verb(weak)} ({largest}{p}; {no_gain})")
     rest = f"; whether {undecided} {_do(test.undecided)} cannot be told" if test.undecided else ""
     return f"{given} {', and '.join(found)}{rest}."
 

@@ -186,7 +186,7 @@ def _assembled(
     moves = words.opening(verdict) == "moving"
     by_model = found.mean
     if tests is not None and not moves:  # they know one graph better than the model
-        found = replace(found, mean=tests.averaged(field.schema, found.mean))
+        found = replace(found, mean=tests.averaged(found.mean))
     moved = effects(field, typical, covariates)
     shown = _choose_program(field, rows, typical, covariates, list(moved), max_bytes)
     for covariate in covariates:
@@ -209,7 +209,8 @@ def _assembled(
         "threshold": {
             "value": field.threshold.value,
             "reason": field.threshold.reason,
-            "never": np.flatnonzero(~field.threshold.clear_pairs).tolist(),
+            "never": np.flatnonzero(np.isinf(field.threshold.pair_cuts)).tolist(),
+            "always": np.flatnonzero(field.threshold.pair_cuts == 0).tolist(),
         },
         "program": program,
         "reach": reach,

@@ -142,8 +142,8 @@ def _rule(field: GraphField, survey: Survey, pairs: Pairs, tests: EdgeRecord | N
     clear, some = field.threshold.clear_pairs, survey.present > 0
     if not clear.any():
         return ""
-    cut, n_some, may_be = field.threshold.value, int(some.sum()), _TESTED if tests else _CLEAR
-    rule = f"Edges are pairs that {may_be[1]} and whose strength is above {cut:.3f} from both nodes."
+    n_some, may_be = int(some.sum()), _TESTED if tests else _CLEAR
+    rule = f"Edges are pairs that {may_be[1]} and whose strength is {_above(field, 'from both nodes')}."
     if n_some and not _stands_still(survey):
         rule += f" {n_some:,} {agreed(n_some, 'pair is', 'pairs are')} an edge in at least one of these rows."
     weak = np.flatnonzero(clear & ~some)
@@ -151,6 +151,13 @@ def _rule(field: GraphField, survey: Survey, pairs: Pairs, tests: EdgeRecord | N
         does = agreed(len(weak), f"{may_be[0]} but is", f"{may_be[1]} but are")
         rule += f" {len(weak):,} more {does} never that strong{_by_tests(weak, pairs, tests)}."
     return rule
+
+
+def _above(field: GraphField, what: str) -> str:
+    """In words, the strength of an edge."""
+    steady = field.threshold.steady
+    but = "" if steady is None or not steady.any() else ", or of any size where tests see no movement"
+    return f"above {field.threshold.value:.3f} {what}{but}"
 
 
 def _by_tests(weak: NDArray[np.intp], pairs: Pairs, tests: EdgeRecord | None) -> str:
@@ -192,7 +199,7 @@ def _average_edges(
     n_edges, n_pairs = int(is_edge.sum()), len(survey.mean)
     found = (
         f"{n_edges:,} of {n_pairs:,} possible edges: pairs that {may_be[1]} and whose partial "
-        f"correlation, averaged over the rows, is above {field.threshold.value:.3f} in size"
+        f"correlation, averaged over the rows, is {_above(field, 'in size')}"
     )
     weak = np.flatnonzero(field.threshold.clear_pairs & ~is_edge)
     does = agreed(len(weak), f"{may_be[0]} but is", f"{may_be[1]} but are")
@@ -203,7 +210,7 @@ def _average_edges(
 
 def average_edges(field: GraphField, survey: Survey) -> NDArray[np.bool_]:
     """Pairs that are edges of the average graph over the rows."""
-    return (np.abs(survey.mean) > field.threshold.value) & field.threshold.clear_pairs
+    return np.abs(survey.mean) > field.threshold.pair_cuts
 
 
 def _strongest(field: GraphField, survey: Survey, pairs: Pairs) -> list[tuple[tuple[str, str], str]]:

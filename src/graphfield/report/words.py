@@ -132,6 +132,10 @@ def model_card(model: Any, fit: Mapping[str, Any] | None) -> dict[str, Any]:
         facts.append(("Seed", str(params["random_state"])))
     if getattr(model, "marginals_", None):
         facts.append(("Nodes", _NODES.get(model.marginals_, model.marginals_)))
+    levels = getattr(model, "level_check_", None)
+    if levels is not None and levels.prefers:
+        units = levels.words_of_units(field_of(model).schema.node_names)
+        facts.append(("Levels of groups", f"subtracted.{units}"))
     chosen = {
         label: getattr(model, name, None) for name, label in {**entry_of(model).chosen, **_CHOSEN}.items()
     }

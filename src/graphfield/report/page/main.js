@@ -22,6 +22,7 @@ class Page {
     this.z = Object.fromEntries(data.covariates.map((c) => [c.name, c.start]));
     this.cut = data.threshold.value;
     this.never = new Set(data.threshold.never); // pairs that are no edge at any z, at the threshold of the fit
+    this.always = new Set(data.threshold.always); // and those that are edges of any strength
     this.pinned = null;
     this.chosen = data.chosen;
     this.plainOrder = this.names.map((_, i) => i);
@@ -79,7 +80,8 @@ class Page {
   // A threshold that was moved by hand holds for all pairs.
   byFit() { return this.cut === this.data.threshold.value; }
   mayBe() { return this.tests ? "pass their tests" : "stand clear of their noise"; }
-  isEdge(graph, i, pair = i) { return graph.weaker[i] > this.cut && !(this.byFit() && this.never.has(pair)); }
+  isEdge(graph, i, pair = i) { return graph.weaker[i] > this.cutOf(pair); }
+  cutOf(pair) { return !this.byFit() ? this.cut : this.never.has(pair) ? Infinity : this.always.has(pair) ? 0 : this.cut; }
   atEnd(i) { return Math.max(Math.abs(this.now.partial[i]), -this.pairs.least[i], this.pairs.most[i]) >= END; }
   // An edge of a node with more than two levels without an order has a size alone.
   signless(i) { return Boolean(this.data.signless && (this.data.signless[this.field.first[i]] || this.data.signless[this.field.second[i]])); }
@@ -379,8 +381,9 @@ byId("page-arrays").textContent = "";
 // For tests and for the curious: the graph at any z, and what is on the screen.
 window.graphfield = {
   evaluate(z) {
-    const graph = page.field.graphAt(z), cut = page.data.threshold.value;
-    return { partial: Array.from(graph.partial), present: Array.from(graph.weaker, (v, i) => v > cut && !page.never.has(i)) };
+    const graph = page.field.graphAt(z), { value } = page.data.threshold;
+    const cut = (i) => (page.never.has(i) ? Infinity : page.always.has(i) ? 0 : value);
+    return { partial: Array.from(graph.partial), present: Array.from(graph.weaker, (v, i) => v > cut(i)) };
   },
   state: () => ({ moves: page.moves, z: { ...page.z }, cut: page.cut, chosen: page.chosen.slice(), view: page.view() }),
   shown: () => Array.from(page.now.partial),
