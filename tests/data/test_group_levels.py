@@ -236,3 +236,50 @@ def test_the_data_check_says_that_groups_have_levels(spread):
     X, Z = repeated(spread)
     check = gf.check_data(pd.DataFrame(X).add_prefix("x"), pd.DataFrame(Z).add_prefix("z"), groups=WHO)
     assert ("group-levels" in check.codes()) == (spread > 0)
+
+
+def growing(seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame, pd.Series]:
+    """Counts of places of very different size, two of which follow each other; an even share."""
+    rng = np.random.default_rng(seed)
+    size = np.exp(rng.normal(0, 1.5, (GROUPS, 1)))[WHO]
+    noise = 0.2 * rng.normal(size=(len(WHO), 4))
+    noise[:, 1] = noise[:, 0] + 0.004 * noise[:, 1]
+    X = pd.DataFrame(size * np.exp(noise), columns=["people", "density", "cars", "fires"])
+    X["density"] *= np.exp(rng.normal(size=GROUPS))[WHO]
+    X["share"] = 3 * rng.normal(size=GROUPS)[WHO] + rng.normal(size=len(WHO))
+    return X, pd.DataFrame({"year": np.tile(np.arange(ROWS), GROUPS)}), pd.Series(WHO, name="town")
+
+
+def test_units_in_which_levels_are_taken_are_told():
+    X, Z, town = growing()
+    said = "'people', 'density', 'cars', 'fires' are taken as ratios to the level of their group"
+    with pytest.warns(gf.DataWarning, match="Groups have levels of their own") as warned:
+        model = gf.GraphicalLasso().fit(X, Z, groups=town)
+    assert any(said in str(one.message) for one in warned)
+    assert model.level_check_.logs == (0, 1, 2, 3)
+    assert model.level_check_.scores == ()
+    with pytest.warns(gf.DataWarning):
+        assert said in gf.infer_edges(X, Z, groups=town, random_state=0).summary()
+    with pytest.warns(gf.DataWarning):
+        even = gf.GraphicalLasso().fit(np.log(X.iloc[:, :4]), Z, groups=town).level_check_
+    assert even.words_of_units(list(X)) == "", "of logarithms themselves there is nothing to tell"
+
+
+def test_what_follows_from_another_node_within_groups_is_told_by_the_check():
+    X, Z, town = growing()
+    findings = [one for one in gf.check_data(X, Z, groups=town).warnings if one.code == "monotone-nodes"]
+    (one,) = findings
+    assert one.columns == ("people", "density")
+    assert one.message.startswith("Within groups of 'town': nodes 'people', 'density' are nearly functions")
+    assert not [one for one in gf.check_data(X, Z).warnings if one.code == "monotone-nodes"]
+
+
+@pytest.mark.parametrize("n_groups", [40, 120])
+def test_a_table_of_means_is_advised_where_groups_are_enough_for_one(n_groups):
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(n_groups), 6)
+    X = pd.DataFrame(rng.normal(size=(len(who), 4)) + 2 * rng.normal(size=(n_groups, 4))[who]).add_prefix("x")
+    Z = pd.DataFrame({"z": rng.normal(size=len(who))})
+    checked = gf.check_data(X, Z, groups=pd.Series(who, name="who"))
+    (one,) = [one for one in checked.warnings if one.code == "group-levels"]
+    assert ("take a table with one row for each" in one.advice) == (n_groups == 120)

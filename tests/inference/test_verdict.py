@@ -163,8 +163,8 @@ def test_weak_evidence_has_that_name_everywhere():
     )
     test = gf.Evidence(verdict(0.03, UNCLEAR), "It seems so.", 0.03, UNCLEAR, None, lines, 199, "", 198, 5)
     which = (
-        "sex matters, and there is weak evidence that age matters (p = .040); whether site does cannot be "
-        "told"
+        "sex matters, and there is weak evidence that age matters (p = .040; held-out rows do not clearly "
+        "gain); whether site does cannot be told"
     )
     assert test.paragraph.startswith("Weak evidence. It seems so. Given the others")
     assert which in test.paragraph

@@ -22,8 +22,9 @@ from conftest import change_threshold
 from graphfield.analysis.averages import average_graph
 from graphfield.cli import main
 from graphfield.cli.one_graph import add_bands
+from graphfield.graphs.threshold import Gap, Threshold
 from graphfield.inference.edge_inference import EdgeInference
-from graphfield.inference.edge_record import BandedCurve, EdgeRecord
+from graphfield.inference.edge_record import BandedCurve, EdgeRecord, MovesWith
 from graphfield.report import words, write_report
 from graphfield.report.html import _first_chosen
 from graphfield.report.summary import _average_edges, _rule, _tested
@@ -181,7 +182,8 @@ def test_pairs_that_are_never_strong_are_told_from_edges(tmp_path):
 def test_pairs_that_pass_but_are_weak_in_the_model_have_the_strength_of_the_tests():
     """The model may have 0.00 of what passes its test."""
     zeros, pairs = np.zeros(3), [("a", "b"), ("a", "c"), ("b", "c")]
-    field = SimpleNamespace(threshold=SimpleNamespace(value=0.1, clear_pairs=np.array([True, True, False])))
+    clear = np.array([[False, True, True], [True, False, False], [True, False, False]])
+    field = SimpleNamespace(threshold=Threshold(0.1, clear, None, "", Gap(0.1, 1.0, True, "")))
     survey = SimpleNamespace(mean=zeros, spread=zeros, present=zeros)
     estimates = (0.123, -0.321, 0.01)
     tests = EdgeRecord(("a", "b", "c"), 100, None, (0.01, 0.01, 0.9), (0.9,) * 3, estimates)
@@ -245,11 +247,14 @@ def test_pairs_that_pass_and_are_not_listed_are_named(folder, capsys, asked):
     said = capsys.readouterr()
     found = int(re.search(r"edges are those of (\d+) pairs? by the tests", said.err)[1])
     weak = re.search(
-        r"(\d+) of these pairs (?:is|are) not above [\d.]+ in this graph and not listed(, .*)?: ", said.err
+        r"(\d+) of these pairs (?:is|are) not above [\d.]+(?: from both of their nodes)? in this graph and "
+        r"not listed(, .*)?: ",
+        said.err,
     )
     assert len(said.out.splitlines()) - 1 + (int(weak[1]) if weak else 0) == found
     if asked != ["--average"]:
         assert weak, "a - b changes its sign at 50"
+        assert re.search(r"\(by the tests [+-]?\d\.\d\d \[[^]]+\] here\)", said.err)
 
 
 def moving_by_sex(n=3_000):
@@ -288,12 +293,10 @@ def test_what_moves_is_told_at_one_place_also_where_covariates_act_together():
     assert np.mean(off) < 0.1
     assert record.moving_at({"age": 81.0, "sex": "m"}) == {}, "beyond all rows"
     assert record.moving_at({"age": 50.0, "sex": "x"}) == {}, "a level that nobody has"
-    at = record.values_at(found.schema, {"age": 75.0, "sex": "f"})
+    at = record.values_at({"age": 75.0, "sex": "f"})
     pairs = [tuple(ends) for ends in found.table[["source", "target"]].to_numpy()]
     assert at[pairs.index(("a", "c"))].estimate == pytest.approx(found.table.estimate[1], abs=1e-4)
     assert at[0] == record.moving_at({"age": 75.0, "sex": "f"})[0]
-    of_levels = SimpleNamespace(types=SimpleNamespace(others=["a"]))
-    assert 0 not in record.values_at(of_levels, {"age": 75.0, "sex": "f"}), "units of their own"
     broken = json.loads(record.to_json())
     broken["at"]["coef"][0].pop()
     with pytest.raises(gf.ModelFileError, match="do not fit together"):
@@ -303,9 +306,30 @@ def test_what_moves_is_told_at_one_place_also_where_covariates_act_together():
 def test_averages_of_the_tests_stand_for_those_of_a_model():
     rates = {"q_value": (0.01,) * 3, "q_varies": (0.9,) * 3, "estimate": (0.1, 0.2, None)}
     tests = EdgeRecord(tuple("abc"), 99, **rates, low=(0.0, 0.1, None), high=(0.2, 0.3, None))
-    assert tests.averaged(SimpleNamespace(types=None), np.zeros(3)).tolist() == [0.1, 0.2, 0]
-    of_levels = SimpleNamespace(types=SimpleNamespace(others=["b"]))
-    assert tests.averaged(of_levels, np.zeros(3)).tolist() == [0, 0.2, 0], "others have units of their own"
+    assert tests.averaged(np.zeros(3)).tolist() == [0.1, 0.2, 0], "without a sign there is no interval"
+
+
+def test_what_tests_find_wherever_one_looks_is_an_edge_of_any_strength():
+    """Of five pairs that pass, one moves, one with one covariate, and the interval of one holds zero."""
+    model = copy.copy(fitted("linear"))
+    names, n_pairs = model.node_names_, 15
+    rates, moving = [0.01] * 5 + [0.9] * 10, [0.9] * n_pairs
+    moving[1] = 0.02
+    low = [0.1, 0.1, 0.1, -0.1, 0.1] + [-0.1] * 10
+    tests = EdgeRecord(
+        tuple(names), 400, None, tuple(rates), tuple(moving), (0.2,) * n_pairs, tuple(low), (0.3,) * n_pairs,
+        with_one=(MovesWith(2, "age", 0.05),),
+    )  # fmt: skip
+    assert np.flatnonzero(tests.are_steady).tolist() == [0, 4]
+    threshold = tests.applied_to(model).threshold_
+    assert threshold.pair_cuts[[0, 4]].tolist() == [0, 0]
+    assert (threshold.pair_cuts[1:4] == threshold.value).all()
+    assert np.isinf(threshold.pair_cuts[5:]).all()
+    graphs = upper(tests.applied_to(model).predict_graph(table()[1]))
+    strengths = np.abs(upper(model.partial_correlations(table()[1]).astype(float)))
+    assert graphs[:, [0, 4]].mean() > 0.9
+    assert not graphs[:, 1:4][strengths[:, 1:4] < 0.9 * threshold.value].any()
+    assert not graphs[:, 5:].any()
 
 
 def test_strengths_outside_the_bands_of_the_tests_are_counted(folder, tmp_path, capsys):
@@ -318,9 +342,10 @@ def test_strengths_outside_the_bands_of_the_tests_are_counted(folder, tmp_path, 
     capsys.readouterr()
     own, said = graph()
     inside = own["partial_correlation"].between(own["tested_low"], own["tested_high"])
-    assert inside[own["tested_low"].notna()].all()
-    assert "outside" not in said
-    assert said.count("note:") == 1, "each thing once"
+    assert inside[("c", "d")], "which moves"
+    (n_outside,) = re.findall(r"(\d+) of 2 edges lies? outside", said)
+    assert int(n_outside) == (~inside).sum()
+    assert said.count("note:") == 2, "each thing once"
     record = EdgeRecord.of(model_and_tests()[2])
     places, pairs = {"age": 60.0, "drug": "1"}, list(itertools.combinations(record.nodes, 2))
     expected = record.moving_at(places)[pairs.index(("c", "d"))]
@@ -334,8 +359,8 @@ def test_strengths_outside_the_bands_of_the_tests_are_counted(folder, tmp_path, 
     moved, said = graph("--threshold", "0.1")
     n_moving = int(moved["tested_low"].notna().sum())
     assert n_moving >= 1
-    assert f"{n_moving} of {n_moving} moving edge" in said
-    assert "outside the interval of 90 % of the tests here" in said
+    assert f"{n_moving} of {n_moving} edge" in said
+    assert "outside the interval of 90 % of the tests" in said
     assert "take normal scores" in said, "the model has nodes as they are"
     model = gf.load(folder)
     network = model.to_networkx({"age": 60, "drug": 1}, threshold=0.1)
