@@ -25,7 +25,7 @@ import pandas as pd
 import torch
 
 import graphfield as gf
-from graphfield.estimators.registry import COMPOSITES, ESTIMATORS, find_estimator
+from graphfield.estimators.registry import ESTIMATORS, find_estimator
 from graphfield.exceptions import GraphfieldError
 from graphfield.inference.method_fits import count_memory, peak_memory
 from graphfield.metrics import auprc, auroc
@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--tables", action="store_true", help="means of all fits as tables, one per score")
     arguments = parser.parse_args()
-    all_methods = [entry.command for name, entry in ESTIMATORS.items() if name not in COMPOSITES]
+    all_methods = [entry.command for entry in ESTIMATORS.values() if not entry.composite]
     methods = all_methods if arguments.methods == "all" else arguments.methods.split(",")
     settings = ALL_SETTINGS if arguments.settings == "all" else arguments.settings.split(",")
     out = arguments.out

@@ -83,3 +83,13 @@ def test_answers_on_tables_are_compared_with_folds_made_outside(tmp_path: Path) 
     (line,) = json.loads(out.read_text())
     claimed, outside = line["gain"]["explained"]["value"], [line["folds"][1], line["rest"][1]]
     assert outside == pytest.approx([claimed] * 2, abs=0.05)
+
+
+def test_every_benchmark_finds_what_it_imports() -> None:
+    """All of them in one process: a name that moved is seen before somebody asks for the numbers."""
+    names = sorted(path.stem for path in BENCHMARKS.glob("*.py"))
+    code = f"import importlib\nfor name in {names}:\n    importlib.import_module(name)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=BENCHMARKS, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
