@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--tables", action="store_true", help="means of all fits as tables, one per score")
     arguments = parser.parse_args()
-    all_methods = [entry.command for entry in ESTIMATORS.values() if not entry.composite]
+    all_methods = [entry.command for entry in ESTIMATORS.values() if entry.is_there and not entry.composite]
     methods = all_methods if arguments.methods == "all" else arguments.methods.split(",")
     settings = ALL_SETTINGS if arguments.settings == "all" else arguments.settings.split(",")
     out = arguments.out

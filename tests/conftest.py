@@ -18,6 +18,7 @@ import torch
 import graphfield as gf
 from browser import Browser
 from graphfield.estimators import auto_candidates
+from graphfield.estimators.registry import ESTIMATORS as REGISTERED
 from graphfield.report import write_report
 
 # Some packages draw from the global generators while they are imported; that is not our doing.
@@ -76,6 +77,17 @@ ESTIMATORS = {
     ),
     "tree": lambda **params: gf.TreeCGM(**{"random_state": 0, **params}),
 }
+if REGISTERED["ContextualizedCGM"].is_there:  # where a package is that we do not ask for
+    ESTIMATORS["contextualized"] = lambda **params: gf.ContextualizedCGM(
+        **{
+            "n_archetypes": 3,
+            "max_epochs": 6,
+            "learning_rate": 0.05,
+            "device": "cpu",
+            "random_state": 0,
+            **params,
+        }
+    )
 
 
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:

@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from graphfield.estimators.auto import AutoCGM as AutoCGM
     from graphfield.estimators.bayesian import BayesianCGM as BayesianCGM
     from graphfield.estimators.by_cluster import ByCluster as ByCluster
+    from graphfield.estimators.contextualized import ContextualizedCGM as ContextualizedCGM
     from graphfield.estimators.cost import Cost as Cost
     from graphfield.estimators.cost import estimate_cost as estimate_cost
     from graphfield.estimators.dnncgm import DNNCGM as DNNCGM

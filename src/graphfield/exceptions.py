@@ -156,9 +156,11 @@ def check_choice(parameter: str, value: object, allowed: Iterable[str]) -> None:
         raise ParameterError.of(parameter, f"must be one of {listing(options)}, got {value!r}.{hint}")
 
 
-def check_package(package: str, extra: str, purpose: str) -> None:
-    """Raise unless an optional package is installed, which is not imported; to be called before any work."""
+def check_package(package: str, extra: str | None, purpose: str, called: str | None = None) -> None:
+    """Raise unless an optional package is installed, which is not imported; to be called before any work.
+
+    ``extra`` is the one of ours that has it, if one has; ``called`` what it is called where it is not.
+    """
     if find_spec(package) is None:
-        raise MissingDependencyError(
-            f"{purpose} needs the package {package}: pip install 'graphfield[{extra}]'."
-        )
+        install, known_as = called if extra is None else f"'graphfield[{extra}]'", called or package
+        raise MissingDependencyError(f"{purpose} needs the package {known_as}: pip install {install}.")

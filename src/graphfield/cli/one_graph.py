@@ -134,8 +134,8 @@ def add_bands(network: nx.Graph, tests: EdgeRecord, model: GraphEstimator, z: di
             why = f"{why}, and take normal scores of the nodes"
         _note(
             f"{outside:,} of {count(known, 'edge')} {agreed(outside, 'lies', 'lie')} outside the "
-            f"interval of {100 * LEVEL:.0f} % of the tests (tested_low to tested_high; of averages where edges "
-            f"are not seen to move): {why}."
+            f"interval of {100 * LEVEL:.0f} % of the tests (tested_low to tested_high; of averages where "
+            f"edges are not seen to move): {why}."
         )
 
 

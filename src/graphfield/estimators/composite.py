@@ -23,6 +23,7 @@ from graphfield.exceptions import GraphfieldError, ParameterError
 from graphfield.fields import GraphField, Schema
 from graphfield.fields.average import AverageField, average
 from graphfield.fields.base import Common, State
+from graphfield.fields.schema import Rows
 from graphfield.fields.state import join_states
 from graphfield.messages import Message
 from graphfield.solvers.marginal_choice import MarginalCheck
@@ -60,6 +61,17 @@ def with_typical_scale(field: F, Z: Frame) -> F:
     scale = field.scales_at(rows) * (field.units_at(rows) / unit)
     typical = unit * np.sqrt((scale**2).mean(axis=0))
     return replace(field, common=replace(field.common, residual_scale=typical))
+
+
+def with_row_scale(field: F, X: NDArray, rows: Rows) -> F:
+    """With the root mean square of what the others leave of each node, over these rows."""
+    scores = field.schema.scores
+    values = X if scores is None else scores.transform(X)
+    units, left = field.units_at(rows), np.zeros(field.n_nodes)
+    for part, fitted in field.regressions(values, rows):
+        left += np.square((values[part] - fitted) / units[part]).sum(axis=0)
+    scale = np.sqrt(np.maximum(left / len(values), 1e-12))
+    return replace(field, common=replace(field.common, residual_scale=field.common.scaler.scale * scale))
 
 
 def pack_members(models: Sequence[GraphEstimator]) -> State:

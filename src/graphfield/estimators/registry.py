@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -23,6 +24,12 @@ class Entry:
     composite: bool = False  # made of others, so that it is compared with them only where it is named
     of: str | None = None  # the candidate of which it is several fits: unnamed, it takes that one's place
     chosen: Mapping[str, str] = field(default_factory=dict)  # what the page calls what its fit chose
+    needs: str | None = None  # a package that is no dependency of ours, without which it cannot be fitted
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it can be fitted on this machine."""
+        return self.needs is None or find_spec(self.needs) is not None
 
 
 # In the order in which they are offered and compared; the seed of a candidate follows from its place among
@@ -105,6 +112,14 @@ ESTIMATORS = {
         most=(20_000, 100, 1_000),
         composite=True,
         of="dnncgm",
+    ),
+    "ContextualizedCGM": Entry(
+        "graphfield.estimators.contextualized",
+        "contextualized",
+        "symmetric patterns are mixed in amounts that follow the covariates, by contextualized-ml",
+        neural=True,
+        chosen={"n_epochs_": "Epochs"},
+        needs="contextualized",
     ),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.data.splits import cross_parts
 from graphfield.estimators.base import GraphEstimator
+from graphfield.estimators.composite import with_row_scale
 from graphfield.estimators.dnncgm_setup import STREAMS, read_training_columns, trained_seeds
 from graphfield.estimators.neural import DEVICE, covariate_shape, make_samples
 from graphfield.estimators.neural_field import NeuralMean
@@ -165,7 +165,8 @@ class ScoreCGM(GraphEstimator):
             scaler = NodeScaler(units.center, units.scale * left.cpu().numpy())
         found = self._match_scores(job, samples, W)
         common = Common(schema, scaler, scaler.scale.copy(), scales)
-        return _with_residual_scale(ScoreField(common, found.network.cpu(), NeuralMean.of(mean, units)), data)
+        field = ScoreField(common, found.network.cpu(), NeuralMean.of(mean, units))
+        return with_row_scale(field, data.X, field.encode(data.Z))
 
     def _job(self, schema: Schema, data: TrainingSet, device: torch.device) -> Job:
         split = data.split(self.validation_fraction)
@@ -299,15 +300,3 @@ def _moving_features(W: NDArray[np.float64], device: torch.device) -> Tensor:
     spread = both.std(axis=0)
     both = both[:, spread > 1e-6] / spread[spread > 1e-6]
     return torch.as_tensor(both, dtype=torch.float32, device=device)
-
-
-def _with_residual_scale(field: ScoreField, data: TrainingSet) -> ScoreField:
-    """What is left of each node given the others, over all rows of the fit."""
-    rows = field.encode(data.Z)
-    scores = field.schema.scores
-    values = data.X if scores is None else scores.transform(data.X)
-    units, left = field.units_at(rows), np.zeros(field.n_nodes)
-    for part, fitted in field.regressions(values, rows):
-        left += np.square((values[part] - fitted) / units[part]).sum(axis=0)
-    scale = np.sqrt(np.maximum(left / len(values), 1e-12))
-    return replace(field, common=replace(field.common, residual_scale=field.common.scaler.scale * scale))

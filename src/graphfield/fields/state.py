@@ -34,6 +34,7 @@ _MAX_MEAN = 1e3 * MAX_MAGNITUDE
 _KINDS = {
     "static": ("graphfield.fields.linear", "StaticField"),
     "linear": ("graphfield.fields.linear", "LinearField"),
+    "encoded": ("graphfield.fields.encoded", "EncodedField"),
     "posterior": ("graphfield.fields.posterior", "PosteriorField"),
     "blocks": ("graphfield.fields.blocks", "BlockField"),
     "average": ("graphfield.fields.average", "AverageField"),

@@ -168,7 +168,7 @@ def read_methods(methods: Any, seed: int) -> dict[str, GraphEstimator]:
         given = {_own_name(name): given_estimator(model) for name, model in methods.items()}
         return static | given
     if isinstance(methods, str) and methods in ("all", "quick"):
-        single = [name for name, entry in ESTIMATORS.items() if not entry.composite]
+        single = [name for name, entry in ESTIMATORS.items() if entry.is_there and not entry.composite]
         methods = [name for name in single if methods == "all" or not ESTIMATORS[name].neural]
     if isinstance(methods, str) or not isinstance(methods, Sequence) or not len(methods):
         raise ParameterError.of(
