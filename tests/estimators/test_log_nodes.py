@@ -93,3 +93,13 @@ def test_the_check_and_the_fit_from_the_shell(tmp_path, capsys):
     ]
     assert main(["fit", *table, *more, "--out", str(tmp_path / "model")]) == 0
     assert "Nodes: log-ratios" in capsys.readouterr().out
+
+
+def test_new_rows_below_zero_are_refused_as_rows_of_a_fit_are():
+    X, _ = composition(depth=30)
+    model = gf.GraphicalLasso(marginals="log1p", n_penalties=3, n_folds=3).fit(X, Z)
+    new = X.assign(taxon2=X.taxon2.where(X.index != 5, -3.0))
+    for ask in (model.predict, model.score):
+        with pytest.raises(gf.DataError, match=r"takes logarithms .* 'log1p'.*'taxon2' goes down to -3"):
+            ask(new, Z)
+    assert np.isfinite(model.predict(X, Z)).all()

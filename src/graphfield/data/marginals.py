@@ -153,14 +153,14 @@ class LogNodes:
     @classmethod
     def learn(cls, X: NDArray[np.floating], name: str, nodes: Sequence[str]) -> LogNodes:
         """One is added for "log1p", and half the smallest value above zero for "clr"."""
-        below = np.flatnonzero(X.min(axis=0) < 0)
-        if len(below):
+        found = _first_below_zero(X)
+        if found is not None:
             raise DataError(
                 "{marginals} takes logarithms of counts or shares, but node {column!r} goes down to "
                 "{least:g}. Leave it out, or use {auto}.",
                 marginals=Argument("marginals", name),
-                column=nodes[below[0]],
-                least=float(X[:, below[0]].min()),
+                column=nodes[found[0]],
+                least=found[1],
                 auto=Argument("marginals", "auto"),
             )
         if name == "log1p":
@@ -178,8 +178,20 @@ class LogNodes:
         typical = arrays.read("log_typical", (n_nodes,)) if "log_typical" in arrays else None
         return cls(float(add[0]), typical)
 
+    def check(self, X: NDArray[np.floating], nodes: Sequence[str]) -> None:
+        """Raise for values of new rows that have no logarithm."""
+        found = _first_below_zero(X)
+        if found is not None:
+            raise DataError(
+                "The model takes logarithms of its nodes (marginals {name!r}), which were never negative, "
+                "but in X node {column!r} goes down to {least:g}. Correct it, or leave these rows out.",
+                name=self.name,
+                column=nodes[found[0]],
+                least=found[1],
+            ).about(argument="X")
+
     def transform(self, X: NDArray[np.floating], dtype: DTypeLike = np.float64) -> NDArray:
-        """Values to logarithms; what is below zero counts as zero."""
+        """Values to logarithms; what is below zero, as a fitted value may be, counts as zero."""
         logs = np.log(np.maximum(X, 0).astype(np.float64) + self.add)
         return (logs - self._levels(logs)).astype(dtype)
 
@@ -197,6 +209,13 @@ class LogNodes:
 
 
 NodeMap = NormalScores | LogNodes
+
+
+def _first_below_zero(X: NDArray[np.floating]) -> tuple[int, float] | None:
+    """The position of the first node with a negative value, and its smallest."""
+    least = X.min(axis=0, initial=0)
+    below = np.flatnonzero(least < 0)
+    return (int(below[0]), float(least[below[0]])) if len(below) else None
 
 
 def learn_map(X: NDArray[np.floating], name: str, nodes: Sequence[str]) -> NodeMap | None:

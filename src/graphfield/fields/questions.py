@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import DTypeLike, NDArray
 
 from graphfield.data.frames import Frame, check_same_length
+from graphfield.data.marginals import LogNodes
 from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.nodes import rescale_coef
 from graphfield.data.ranges import check_reach
@@ -176,6 +177,9 @@ def read_values(field: GraphField, frame: Frame) -> NDArray[np.floating]:
     """Node values of new rows; those that are nowhere near the training rows are refused."""
     values, scaler = field.schema.node_values(frame), field.common.scaler
     check_reach(values, frame.names, scaler.center, scaler.scale, "X")
+    scores = field.schema.scores
+    if isinstance(scores, LogNodes):
+        scores.check(values, frame.names)
     return values
 
 
