@@ -123,23 +123,25 @@ def main() -> None:
 
 
 def print_tables(rows: list[dict[str, Any]]) -> None:
-    """Methods by settings; a star where some seeds are missing, nothing where no fit was possible."""
+    """Methods by settings, for each number of rows; a star where fewer seeds were fitted than elsewhere."""
     fits = pd.DataFrame([row for row in rows if "why" not in row])
-    most = fits.groupby(["method", "setting"]).size()
     order = {name: list(dict.fromkeys(fits[name])) for name in ("method", "setting")}
     order["setting"].sort(key=list(ALL_SETTINGS).index)
-    for key, digits in (("auprc", 2), ("f1", 2), ("cpu_seconds", 1), ("memory_mb", 0)):
-        mean = fits.groupby(["method", "setting"])[key].mean()
-        print(f"| {key} | " + " | ".join(order["setting"]) + " |")
-        print("| --- " * (1 + len(order["setting"])) + "|")
-        for method in order["method"]:
-            cells = []
-            for setting in order["setting"]:
-                value = mean.get((method, setting), np.nan)
-                star = "*" if most.get((method, setting), 0) < most.max() else ""
-                cells.append("" if np.isnan(value) else f"{value:.{digits}f}{star}".removeprefix("0"))
-            print(f"| {method} | " + " | ".join(cells) + " |")
-        print()
+    for n, of_n in fits.groupby("n"):
+        cells = of_n.groupby(["method", "setting"])
+        most = cells.size()
+        for key, digits in (("auprc", 2), ("f1", 2), ("cpu_seconds", 1), ("memory_mb", 0)):
+            mean = cells[key].mean()
+            print(f"| {key}, {n:,} rows | " + " | ".join(order["setting"]) + " |")
+            print("| --- " * (1 + len(order["setting"])) + "|")
+            for method in (one for one in order["method"] if one in set(of_n["method"])):
+                texts = []
+                for setting in order["setting"]:
+                    value = mean.get((method, setting), np.nan)
+                    star = "*" if most.get((method, setting), 0) < most.max() else ""
+                    texts.append("" if np.isnan(value) else f"{value:.{digits}f}{star}".removeprefix("0"))
+                print(f"| {method} | " + " | ".join(texts) + " |")
+            print()
 
 
 def _line(row: dict[str, Any], what: str) -> str:

@@ -284,3 +284,52 @@ def test_within_groups_nodes_that_are_yes_or_no_have_no_edges_between_groups() -
     with pytest.warns(gf.DataWarning, match="Groups have levels of their own"):
         kept = gf.infer_edges(text, Z, groups=subject)
     assert "the others keep theirs, so edges between these are about" in kept.summary()
+
+
+def wide_table(n: int = 500) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Visits that have a cause in common and vary by ten times their mean; a flag follows the first."""
+    rng = np.random.default_rng(0)
+    cause = rng.normal(size=n)
+    X = pd.DataFrame(
+        {
+            "visits": rng.poisson(np.exp(1 + 0.8 * cause + 0.9 * rng.normal(size=n))),
+            "calls": rng.poisson(np.exp(1 + 0.8 * cause + 0.9 * rng.normal(size=n))),
+            "events": rng.poisson(2, n),
+        }
+    )
+    X["flag"] = np.log1p(X.visits) + rng.normal(size=n) > 1.3
+    return X, pd.DataFrame({"age": rng.uniform(20, 80, n)})
+
+
+WIDE = {"visits": "count", "calls": "count", "events": "count"}
+
+
+def test_counts_whose_law_is_wrong_are_numbers_in_tests() -> None:
+    """By the law of counts, two that share a cause pull each other without bound: estimates came out as 1."""
+    X, Z = wide_table()
+    told, plain = (gf.infer_edges(X, Z, covariates=[], node_types=types) for types in (WIDE, "auto"))
+    np.testing.assert_allclose(told.table.estimate, plain.table.estimate, atol=0.05)
+    assert 0.15 < pair(told.table, "visits", "calls").estimate < 0.5
+    said = told.summary()
+    assert "take some counts as numbers" in said
+    assert "'visits'" in said
+    assert "'events'" not in said
+    assert "counts as numbers" not in plain.summary()
+
+
+def test_differences_and_evidence_say_so_too() -> None:
+    X, Z = wide_table()
+    site = pd.DataFrame({"site": np.where(Z.age > 50, "a", "b")})
+    table = gf.compare_graphs(X, site, {"site": "a"}, {"site": "b"}, node_types=WIDE)
+    assert "take some counts as numbers" in table.attrs["summary"]
+    evidence = gf.dependence_test(X, Z, covariates=[], n_permutations=19, node_types=WIDE, random_state=0)
+    assert any("take some counts as numbers" in note for note in evidence.notes)
+
+
+def test_the_check_says_of_counts_that_their_law_is_wrong() -> None:
+    X, Z = wide_table()
+    (one,) = (f for f in gf.check_data(X, Z, typed=WIDE).warnings if f.code == "wide-counts")
+    assert set(one.columns) == {"visits", "calls"}
+    assert not [f for f in gf.check_data(X, Z).warnings if f.code == "wide-counts"]
+    shares = [f for f in gf.check_data(X * 10, Z).warnings if f.code == "zero-counts"]
+    assert all("can take" not in str(f.message) for f in shares)

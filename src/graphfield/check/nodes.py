@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphfield.check.broken_relations import broken_relation_findings
 from graphfield.check.codes import code_findings, few_different
-from graphfield.check.counts import composition_findings, zero_findings
+from graphfield.check.counts import composition_findings, wide_count_findings, zero_findings
 from graphfield.check.findings import Finding, drop_argument
 from graphfield.check.relations import relation_findings
 from graphfield.check.size import SPARE_ROWS
@@ -109,6 +109,10 @@ def node_findings(
         places = np.intersect1d(np.flatnonzero(complete), rows)
         broken = () if whole else broken_relation_findings(names, nodes[names].to_numpy()[places])
         yield from (replace(one, message=move_rows(one.message, places.tolist())) for one in broken)
+    if isinstance(typed, Mapping):
+        places = np.intersect1d(np.flatnonzero(complete), rows)
+        counts = np.array([typed.get(name) == "count" for name in names])
+        yield from wide_count_findings(names, nodes[names].to_numpy()[places], counts)
     told = {*typed, *(name for finding in ids for name in finding.columns)}
     yield from _shape_findings(nodes[names].mask(bad[names].to_numpy(dtype=bool)), told, coded, bool(typed))
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from graphfield.analysis.wide_tables import WideTable
 from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.wide_counts import words_of_wide
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataWarning
 from graphfield.graphs.false_discoveries import q_values
@@ -174,7 +175,7 @@ def compare_graphs(
     levels = "" if question.labels is None else _WITH_LEVELS
     fewer = _MAY_FIND_FEWER if (table["q_value"] <= FDR).any() else ""
     said = [caveat, summary(table, places, estimates, caveat), fewer, levels]
-    said.append(few_words(question, sides, places))
+    said += [few_words(question, sides, places), words_of_wide(question.wide)]
     if estimates is not None:
         said += [reading(table, places, level), *known]
     table.attrs["summary"] = join_messages(" ", filter(None, said))

@@ -11,6 +11,7 @@ import numpy as np
 from graphfield.check.filled_in import first_of, gap_findings
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
+from graphfield.data.wide_counts import words_of_wide
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.inputs import Inputs, check_number, root_seed, training_inputs
 from graphfield.estimators.reggmm import RegGMM
@@ -37,6 +38,7 @@ from graphfield.inference.question import (
     sort_rows,
     times_of,
     within_groups,
+    without_wide_counts,
 )
 from graphfield.inference.row_order import are_in_order, rows_as_series, rows_one_by_one
 from graphfield.inference.running_tests import Tested, holm, settle
@@ -147,7 +149,8 @@ def dependence_test(
     check_number("n_permutations", n_permutations, 19, integer=True)
     check_number("degrees", degrees, 1, 10, integer=True)
     check_number("n_folds", n_folds, 2, integer=True)
-    inputs = numbers_alone(training_inputs(X, Z, missing, node_types=node_types, groups=groups))
+    inputs, wide = without_wide_counts(training_inputs(X, Z, missing, node_types=node_types, groups=groups))
+    inputs = numbers_alone(inputs)
     inputs, labels, levels, _ = within_groups(inputs, groups, X)
     if levels is not None:
         inputs = _without_nodes(inputs, levels.untested(inputs.node_names))
@@ -171,8 +174,7 @@ def dependence_test(
     evidence = _answer(question.with_jumps(), wanted, root_seed(random_state), goes_on=goes_on)
     if missing == "impute":
         evidence = _beside_gaps(evidence, X, Z)
-    if about_units:
-        evidence = replace(evidence, notes=(*evidence.notes, about_units))
+    evidence = replace(evidence, notes=(*evidence.notes, *filter(None, [about_units, words_of_wide(wide)])))
     if in_order:
         evidence = replace(evidence, caveat=caveat) if question.timed else evidence.as_if_independent(caveat)
     if model is None:

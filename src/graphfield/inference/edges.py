@@ -15,6 +15,7 @@ from graphfield.check.relations import relation_findings
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.encoded import Encoded
 from graphfield.data.frames import as_frame
+from graphfield.data.wide_counts import words_of_wide
 from graphfield.estimators.inputs import root_seed, training_inputs
 from graphfield.exceptions import DataError, DataWarning, agreed, count, listing
 from graphfield.fields.schema import Schema
@@ -58,6 +59,7 @@ from graphfield.inference.question import (
     sort_rows,
     times_of,
     within_groups,
+    without_wide_counts,
 )
 from graphfield.inference.row_order import are_in_order, few_stretches, rows_one_by_one
 from graphfield.solvers.family_folds import n_ticks as n_ticks_of_kinds
@@ -184,7 +186,9 @@ def infer_edges(
         seed=seed,
         timed=question.timed,
         caveat=caveat,
-        about=" ".join(filter(None, [_which_graph(question), _untested_words(untested)])),
+        about=" ".join(
+            filter(None, [_which_graph(question), _untested_words(untested), words_of_wide(question.wide)])
+        ),
         untested=tuple(dict.fromkeys([*untested, *fixed])),
         intervals=tests.intervals,
     )
@@ -225,6 +229,7 @@ def read_question(
 ) -> Question:
     """Sorted rows, nodes less the levels of groups, as many functions of z as rows allow."""
     read = training_inputs(X, Z, missing, node_types=node_types, groups=groups)
+    read, wide = without_wide_counts(read)
     inputs, labels, levels, as_numbers = within_groups(read, groups, X, wanted=subtract_levels)
     codes = None if labels is None else np.unique(labels, return_inverse=True)[1]
     times = None if time is None or codes is not None else times_of(time, X)[inputs.rows]
@@ -249,6 +254,7 @@ def read_question(
         in_order=in_order,
         levels=levels,
         as_numbers=tuple(as_numbers),
+        wide={} if as_numbers else wide,
     )
     if times is not None:
         question = question.in_blocks(np.sort(times))

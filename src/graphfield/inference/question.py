@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,11 +10,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from graphfield.data.blocks import Blocks
 from graphfield.data.covariates import Categorical, CovariateEncoder
 from graphfield.data.group_levels import LevelCheck
+from graphfield.data.node_types import NodeType, NodeTypes
 from graphfield.data.node_units import choose_units
 from graphfield.data.roles import time_values
 from graphfield.data.splits import folds, time_blocks
+from graphfield.data.wide_counts import find_wide_counts
 from graphfield.estimators.inputs import Inputs
 from graphfield.estimators.training_set import smooth_features, without_levels
 from graphfield.exceptions import DataError
@@ -71,6 +75,7 @@ class Question:
     in_order: bool = False  # rows follow each other though nobody says when
     levels: LevelCheck | None = None  # whether groups have levels of their own, which were then subtracted
     as_numbers: tuple[str, ...] = ()  # other kinds of nodes that count as numbers for it
+    wide: Mapping[str, float] = field(default_factory=dict)  # counts that are numbers: their law is wrong
 
     @property
     def rows(self) -> Rows:
@@ -241,6 +246,21 @@ class Question:
     def splits(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         n_units = len(np.unique(self.units()))
         return folds(len(self.inputs.X), self.labels, min(self.n_folds, n_units), shuffle=not self.timed)
+
+
+def without_wide_counts(inputs: Inputs) -> tuple[Inputs, dict[str, float]]:
+    """Counts that vary by more than their law says as numbers, whose tests need none; and by how much."""
+    types = inputs.types
+    if types is None or "count" not in types.kinds:
+        return inputs, {}
+    codes, W = inputs.X.astype(np.float64), smooth_features(inputs.Z)[:, 1:]
+    blocks, counts = Blocks.learn(types, codes), np.array(types.kinds) == "count"
+    columns = np.hstack([blocks.columns(codes), W])
+    owner = np.concatenate([blocks.nodes, np.full(W.shape[1], -1)])
+    wide = find_wide_counts(list(types.names), codes, counts, columns, owner)
+    named = zip(types.names, types.types, strict=True)
+    known = NodeTypes(types.names, tuple(NodeType() if name in wide else one for name, one in named))
+    return replace(inputs, types=known if known.others else None), wide
 
 
 def numbers_alone(inputs: Inputs) -> Inputs:
