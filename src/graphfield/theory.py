@@ -169,7 +169,7 @@ def coefficient_error(
 ) -> Rate:
     """Corollary 1: how far estimated coefficients are from the true ones, squared, as predictions feel it.
 
-    A bound of E_z [mean over j of (b_j - beta*_j)' A_j(z) (b_j - beta*_j)], A_j(z) = E[x_-j x_-j' given z]:
+    A bound of ``E_z [mean over j of (b_j - beta*_j)' A_j(z) (b_j - beta*_j)], A_j(z) = E[x_-j x_-j' | z]``:
     that of :func:`excess_risk` divided by alpha. Same assumptions.
     """
     risk = excess_risk(n, p, pseudo_dimension, approximation_error, **terms)

@@ -105,8 +105,10 @@ def with_tested_edges(tests: EdgeRecord, model: GraphEstimator) -> GraphEstimato
 
     found = int(tests.are_edges.sum())
     scores = "" if model.field_.schema.types else " Tests take normal scores of the nodes."
-    moving = int(tests.are_moving.sum()) or int(tests.are_named.sum())
+    moving, more = int(tests.are_named.sum()), len(tests.moving_with_one_alone)
     move = agreed(moving, "1 moves:", f"{moving:,} move, most clearly")
+    if 0 < more < moving:
+        move = f"{moving:,} move ({more:,} of them by tests of one covariate alone), most clearly"
     moves = f"; {move} {tests.movers[0]}" if tests.movers else ""
     _note(
         f"edges are those of {count(found, 'pair')} by the tests in {EDGES}, at a false-discovery level of "

@@ -88,7 +88,7 @@ class TreeCGM(GraphEstimator):
         Leaves with a graph of their own; merged leaves count as one.
     rules_ : list of str
         Which covariates belong to each leaf, such as ``"age <= 43 and site is 'B'"``.
-    leaf_penalties_ : ndarray of shape (n_leaves_,)
+    leaf_penalties_ : ndarray of shape (number of leaves,)
         Penalties of the lasso in each leaf, on nodes standardised within the leaf.
     held_out_ : DataFrame
         For each size that was tried: ``leaves`` (before merging), ``log_likelihood`` (mean over held-out

@@ -58,7 +58,7 @@ def summary(table: pd.DataFrame, places: list[str], estimates: Estimates | None,
     )
     by_p_values = _by_p_values_alone(table, also="as well" if n_differ else "all the same")
     if not n_differ:
-        seen = is_significant(table.attrs["p_value"])
+        seen = is_significant(table.attrs["p_value"]) or is_significant(table["p_value"].min())
         return (f"{told[:-1]}; the clearest is {_clearest_pair(table)}." if seen else told) + by_p_values
     clearest = table.loc[differ].sort_values(["q_value", "p_value"], kind="stable").index[:_NAMED]
     named = [

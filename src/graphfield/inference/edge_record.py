@@ -186,6 +186,13 @@ class EdgeRecord:
         first, second = np.triu_indices(len(self.nodes), 1)
         return [pair_name(self.nodes[first[pair]], self.nodes[second[pair]]) for pair in moving]
 
+    @property
+    def moving_with_one_alone(self) -> list[str]:
+        """Names of pairs that move with one covariate given the others, but not with all together."""
+        pairs = list(dict.fromkeys(one.pair for one in self.with_one if not self.are_moving[one.pair]))
+        ends = list(combinations(self.nodes, 2))
+        return [pair_name(*ends[pair]) for pair in pairs]
+
     def averages(self) -> dict[int, TestedValue]:
         """Averages over the rows of pairs whose edges have a sign."""
         known = zip(self.estimate, self.low, self.high, strict=True) if self.low else ()

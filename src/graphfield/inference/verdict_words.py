@@ -114,6 +114,9 @@ def edges_sentence(tests: EdgeRecord | None, test: Tested, model: str) -> str:
     if tests.movers:
         few = n_moving <= len(tests.movers)
         text += f"{':' if few else ', most clearly'} {'; '.join(tests.movers)}"
+    more = tests.moving_with_one_alone
+    if more:
+        text += f". Tests of one covariate given the others see movement of {first_few(more, 3)} as well"
     return f"{text[0].upper()}{text[1:]}."
 
 
