@@ -430,6 +430,39 @@ def test_levels_that_few_groups_have_are_named():
     assert "'yes' 12" in one.message
 
 
+def test_texts_whose_rows_are_alike_may_be_subjects_the_widest_first():
+    """44 artists with several lists each: both are named, and the artist, which is more careful, is advised."""
+    X, Z = clean()
+    rng = np.random.default_rng(5)
+    artist = rng.integers(0, 24, N)
+    part = 3 * artist + rng.integers(0, 3, N)
+    alike = X + 1.2 * rng.normal(size=(24, X.shape[1]))[artist]
+    rest = pd.DataFrame({"part": [f"l{i}" for i in part], "artist": [f"a{i}" for i in artist]})
+    rest["other"] = [f"o{i}" for i in rng.integers(0, 24, N)]
+    (one,) = found(alike, Z, "repeated-subjects", rest=rest.drop(columns="part"))
+    assert one.columns == ("artist",)
+    assert "of the variance of a node is between values of 'artist'" in one.message
+    assert one.advice.parts["group"] == Argument("group", "artist")
+    (one,) = found(alike, Z, "repeated-subjects", rest=rest)
+    assert one.columns == ("artist",)  # a part of an artist says no more
+    assert not found(X, Z, "repeated-subjects", rest=rest[["artist", "other"]])
+    several = rest.assign(part=[f"l{i}" for i in np.where(rng.random(N) < 0.9, part, 0)])
+    (one,) = found(alike, Z, "repeated-subjects", rest=several)
+    assert one.columns[0] == "artist"
+    assert one.message.startswith("Columns 'artist' (24 different values), 'part' (")
+
+
+def test_copies_with_other_covariates_are_counted_beside_copies():
+    X, Z = clean()
+    again = np.r_[np.arange(N), np.arange(60), np.arange(60, 110)]
+    X2, Z2 = X.iloc[again].reset_index(drop=True), Z.iloc[again].reset_index(drop=True)
+    (one,) = found(X2, Z2, "duplicate-rows")
+    assert one.message.startswith(f"110 rows of {N + 110} are copies of an earlier row.")
+    Z2.loc[N + 60 :, "site"] = Z2.loc[N + 60 :, "site"].map({"A": "B", "B": "C", "C": "A"})
+    (one,) = found(X2, Z2, "duplicate-rows")
+    assert one.message.startswith(f"60 rows of {N + 110} are copies of an earlier row, and 50 more repeat")
+
+
 def test_columns_that_are_not_used_are_looked_at():
     X, Z = clean()
     subject = [f"p{i // 4}" for i in range(N)]

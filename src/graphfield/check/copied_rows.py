@@ -48,9 +48,20 @@ def copied_rows(
         "duplicate-rows",
         (),
         f"{count(copies, 'row')} of {len(nodes):,} {'is a copy' if copies == 1 else 'are copies'} of "
-        "an earlier row.",
+        f"an earlier row{_copies_elsewhere(nodes, measured, copies)}.",
         "Leave copies out: a row counts once." if grouped else advice,
     )
+
+
+def _copies_elsewhere(nodes: pd.DataFrame, measured: NDArray[np.bool_], copies: int) -> str:
+    """Rows that repeat the nodes of another one beside these, with other covariates or at another time."""
+    key = sum(
+        (_hashed(nodes[name], j) for j, name in enumerate(nodes.columns)), np.zeros(len(nodes), np.uint64)
+    )
+    more = int(pd.Series(key[measured]).duplicated().sum()) - copies
+    if more <= max(_FEWEST_REPEATS, COPIED_ROWS * len(nodes)):
+        return ""
+    return f", and {more:,} more repeat the nodes of one with other covariates or at another time"
 
 
 def repeated_nodes(nodes: pd.DataFrame, bad_x: pd.DataFrame) -> Iterator[Finding]:

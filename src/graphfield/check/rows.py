@@ -28,7 +28,7 @@ from graphfield.check.row_order import (
 from graphfield.data.dates import is_date
 from graphfield.data.frames import Frame
 from graphfield.data.group_levels import levels_in_units
-from graphfield.exceptions import agreed, count, listing, named
+from graphfield.exceptions import agreed, count, first_few, listing, named
 from graphfield.messages import Argument, Message
 
 # Fewer groups than this leave held-out scores and standard errors to a handful of subjects.
@@ -36,6 +36,8 @@ FEW_GROUPS = 20
 # Rows per subject, on average, from which a column (or covariates that repeat) stands for subjects.
 ROWS_PER_SUBJECT = 2.0
 _FEWEST_SUBJECTS, _DISTINCT_NUMBERS = 10, 20
+# Share of the variance of a node between values of a text from which rows of one value are alike.
+_ALIKE, _NAMED = 0.2, 3
 # Groups whose means make a table of its own.
 _ENOUGH_GROUPS = 80
 # A text with more than so many times the average number of rows per text is a place or a group of people.
@@ -109,20 +111,9 @@ def row_findings(
         yield from _nodes_of_groups(seen, labels)
         yield from _level_findings(nodes, Z, bad_x, bad_z, labels)
         return
-    subjects = [name for name in rest.columns if _identifies_subjects(rest[name])]
+    subjects = find_subjects(rest, seen)
     if subjects:
-        name = subjects[0]
-        yield Finding(
-            "repeated-subjects",
-            tuple(subjects),
-            f"Column {name!r} is not used and has {rest[name].nunique():,} different values in {n_rows:,} "
-            "rows: it may be a subject with several rows each.",
-            Message(
-                "If so, name it as the group ({group}), so that no subject is on both sides of a split: else "
-                "standard errors and p-values are too small.",
-                group=Argument("group", name),
-            ),
-        )
+        yield _repeated_subjects(subjects, rest, n_rows)
         return
     if _covariates_repeat(Z, n_rows):
         yield Finding(
@@ -312,6 +303,72 @@ def _identifies_subjects(column: pd.Series) -> bool:
     if numeric or distinct <= 5 * _FEWEST_SUBJECTS or pd.to_numeric(column, errors="coerce").notna().any():
         return False
     return bool(column.value_counts().iloc[0] <= _UNEVEN * len(column) / distinct)
+
+
+def find_subjects(rest: pd.DataFrame, nodes: pd.DataFrame) -> dict[str, float]:
+    """Unused columns that may be a subject, and the share of a node's variance that is between its values.
+
+    Those that look like one, and text whose rows are alike beyond copies. Of columns with at least half of
+    the largest share the one with the fewest values is first: as a group it is the most careful. Finer parts
+    of one before are left out.
+    """
+    found = {}
+    different = ~nodes.duplicated().to_numpy()
+    for name in rest.columns:
+        share = _share_between(nodes[different], rest[name][different])
+        if _identifies_subjects(rest[name]) or (share >= _ALIKE and _may_be_places(rest[name])):
+            found[str(name)] = share
+    kept: dict[str, float] = {}
+    enough = max(found.values(), default=0.0) / 2
+    for name in sorted(found, key=lambda name: (found[name] < enough, rest[name].nunique())):
+        if not any(rest.groupby(name)[other].nunique().max() == 1 for other in kept):
+            kept[name] = found[name]
+    return kept
+
+
+def _may_be_places(column: pd.Series) -> bool:
+    """A text with enough values to be groups, of several rows each."""
+    if is_date(column.dropna()) or pd.api.types.is_numeric_dtype(column):
+        return False
+    distinct = column.nunique()
+    return distinct >= FEW_GROUPS and len(column) >= ROWS_PER_SUBJECT * distinct
+
+
+def _share_between(nodes: pd.DataFrame, labels: pd.Series) -> float:
+    """Of the variance of a node between values of a column, less what chance gives, on average."""
+    codes = pd.factorize(labels)[0]
+    n, k = len(codes), int(codes.max(initial=0)) + 1
+    if nodes.shape[1] == 0 or n <= k:
+        return 0.0
+    left = nodes - nodes.groupby(codes).transform("mean")
+    within, whole = left.var(ddof=0) * n / (n - k), nodes.var()
+    shares = (1 - within / whole.where(whole > 0)).to_numpy(dtype=np.float64)
+    return max(0.0, float(np.nanmean(shares))) if np.isfinite(shares).any() else 0.0
+
+
+def _repeated_subjects(subjects: dict[str, float], rest: pd.DataFrame, n_rows: int) -> Finding:
+    first, *others = subjects
+    told = (
+        f"Column {first!r} is not used and has {rest[first].nunique():,} different values in {n_rows:,} rows"
+    )
+    each = "it"
+    if others:
+        named_so = [f"{name!r} ({rest[name].nunique():,} different values)" for name in subjects]
+        told, each = f"Columns {first_few(named_so, _NAMED)} are not used, with {n_rows:,} rows", "each"
+    alike = subjects[first]
+    share = (
+        f"; {alike:.0%} of the variance of a node is between values of {first!r}" if alike >= _ALIKE else ""
+    )
+    return Finding(
+        "repeated-subjects",
+        tuple(subjects),
+        f"{told}: {each} may be a subject with several rows{'' if others else ' each'}{share}.",
+        Message(
+            "If so, name it as the group ({group}), so that no subject is on both sides of a split: else "
+            "standard errors and p-values are too small.",
+            group=Argument("group", first),
+        ),
+    )
 
 
 def _covariates_repeat(Z: Frame, n_rows: int) -> bool:
