@@ -266,11 +266,15 @@ def _tests_json(tests: EdgeRecord, store: Store) -> dict[str, Any]:
     with_one: dict[int, list[tuple[str, float]]] = {}
     for one in tests.with_one:
         with_one.setdefault(one.pair, []).append((one.covariate, one.rate))
+    along = {name: [one.pair for one in tests.with_one if one.covariate == name] for name in tests.values}
+    if len(along) == 1:
+        along = dict.fromkeys(along, np.flatnonzero(tests.are_moving).tolist())
     rates = {name: np.array(getattr(tests, name), dtype=np.float64) for name in ("q_value", "q_varies")}
     return {
         "values": tests.values,
         "curves": curves,
         "with_one": with_one,
+        "along": along,
         "estimate": tests.estimate,
         "low": tests.low,
         "high": tests.high,

@@ -225,7 +225,7 @@ class Page {
     const low = Math.min(-FLAT, ...all), high = Math.max(FLAT, ...all), room = 0.08 * (high - low);
     const boxes = this.panels(panels, covariates);
     covariates.forEach((c, n) => boxes[n].replaceChildren(chart(boxes[n], {
-      title: c.name, x: c, y: [low - room, high + room], cut: tested ? 0 : this.cut, at: tested ? undefined : this.z[c.name], bars: c.counts,
+      title: `${c.name}${tested && !this.chosen.some((i) => this.tests.along[c.name].includes(i)) ? " (movement not clear)" : ""}`, x: c, y: [low - room, high + room], cut: tested ? 0 : this.cut, at: tested ? undefined : this.z[c.name], bars: c.counts,
       lines: found[n].map(({ points, edges }, s) => ({ points, edges, colour: LINES[s], dash: DASHES[s], label: this.chosen.length > 1 ? String(s + 1) : "" })),
       says: `Partial correlation along ${c.name}: ` + this.chosen.flatMap((i, s) => this.ends(i, found[n][s].points)).join("; "),
     })));

@@ -41,7 +41,7 @@ class EdgeTable {
     );
     if (page.tests?.low.length) found.push(
       { id: "tested", value: (i) => page.tests.estimate[i] ?? NaN },
-      { id: "interval", label: "90 % interval", text: true, value: (i) => page.testedInterval(i) },
+      { id: "interval", label: "90 % interval", text: true, whole: true, value: (i) => page.testedInterval(i) },
     );
     if (page.tests && Object.keys(page.tests.with_one).length) found.push(
       { id: "with_one", label: "q: moves with one", title: "Test that the edge moves with one covariate given the others, where that is at most 0.1", text: true, rates: true, value: (i) => page.withOne(i).map(([name, q]) => `${name} ${rate(q)}`).join(", "), order: (i) => Math.min(2, ...page.withOne(i).map(([, q]) => q)) },
@@ -95,6 +95,7 @@ class EdgeTable {
     const cells = columns.map((c) => {
       const value = c.value(i);
       if (c.rates) return el("td", { class: "rates" }, value.replace(/ (<|\d)/g, "\u00a0$1")); // no break within a rate
+      if (c.whole) return el("td", { class: "whole" }, value);
       return el("td", { class: c.text ? undefined : "number" }, ...(c.text ? breakable(value) : [c.told ? c.told(value) : page.strength(i, value, 3)]));
     });
     return el("tr", {}, ...(page.draws() ? [el("td", { class: "draw" }, button)] : []), ...cells);
