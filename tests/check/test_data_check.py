@@ -431,7 +431,7 @@ def test_levels_that_few_groups_have_are_named():
 
 
 def test_texts_whose_rows_are_alike_may_be_subjects_the_widest_first():
-    """44 artists with several lists each: both are named, and the artist, which is more careful, is advised."""
+    """Artists with several lists each: both are named, and the artist, who is more careful, is advised."""
     X, Z = clean()
     rng = np.random.default_rng(5)
     artist = rng.integers(0, 24, N)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,7 @@ from conftest import small_data
 from graphfield.cli import main
 from graphfield.estimators.one_graph import static_models
 from graphfield.inference import unseen_rows
-from graphfield.inference.edge_record import EdgeRecord
+from graphfield.inference.edge_record import EdgeRecord, MovesWith
 from graphfield.inference.evidence import CovariateEvidence, verdict
 from graphfield.inference.unseen_rows import explained_share
 from graphfield.inference.verdict import HEADLINES, Fitted, reach_verdict
@@ -237,6 +238,16 @@ def test_edges_that_move_are_part_of_the_verdict(edges, model):
             assert found.headline == "One edge moves with the covariates"
         if edges == "sure" and found.test == "yes":
             assert "whether sex" not in text.lower(), "it is known to move an edge"
+            if found.matter and "sex" in found.undecided:
+                assert "single edges move with sex" in text
+
+
+def test_pairs_that_move_with_one_covariate_alone_are_named_beside_the_others():
+    record = replace(EDGES["sure"], with_one=(MovesWith(0, "sex", 0.01), MovesWith(2, "age", 0.09)))
+    assert record.moving_with_one_alone == ["b - c"]
+    text = reach_verdict(Fitted(NAMES, moves=True), gain_of(CLEAR), TESTS["yes"], record).paragraph
+    assert "Tests of one covariate given the others see movement of b - c as well." in text
+    assert "as well" not in reach_verdict(Fitted(NAMES, moves=True), edges=EDGES["sure"]).paragraph
 
 
 def test_held_out_rows_support_movement_with_what_passed_a_test():

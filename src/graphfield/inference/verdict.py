@@ -217,7 +217,7 @@ def reach_verdict(
         leak_sentence(check),
         edges_sentence(found, test, model),
         tested_sentence(test, model, covariates, tests),
-        which_sentence(test.without(() if tests is None else tests.moved_by), covariates),
+        which_sentence(test, covariates, () if tests is None else tests.moved_by),
         use_sentence(model, fitted),
         advice(model, tests),
         explained_sentence(model, gain),

@@ -159,8 +159,10 @@ def _beside_edges(test: Tested, p: str, *, sure: bool) -> str:
     return f"A permutation test of all together, which may miss single edges, does not see it ({p}){hint}."
 
 
-def which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
-    """Which of several covariates it is."""
+def which_sentence(test: Tested, covariates: tuple[str, ...], moved_by: Sequence[str] = ()) -> str:
+    """Which of several covariates it is; single edges are seen to be ``moved_by`` some."""
+    single = tuple(name for name in test.undecided if name in moved_by)
+    test = test.without(moved_by)
     if len(covariates) < 2 or not test.adjusted or test.answer not in (YES, NO):
         return ""
     matter, undecided = (_listed(names) for names in (test.matter, test.undecided))
@@ -188,7 +190,8 @@ def which_sentence(test: Tested, covariates: tuple[str, ...]) -> str:
         largest = "largest " if len(weak) > 1 else ""
         no_gain = "held-out rows do not clearly gain"
         found.append(f"there is {WEAK} that {_listed(weak)} {_verb(weak)} ({largest}{p}; {no_gain})")
-    rest = f"; whether {undecided} {_do(test.undecided)} cannot be told" if test.undecided else ""
+    rest = f"; single edges move with {_listed(single)}" if single else ""
+    rest += f"; whether {undecided} {_do(test.undecided)} cannot be told" if test.undecided else ""
     return f"{given} {', and '.join(found)}{rest}."
 
 
