@@ -138,7 +138,7 @@ def find_threshold(
         rates = np.where(new.clear, 0.0, 1.0)
         return replace(auto_threshold(rates, new.value, found, gap), reason=new.reason)
     seen = FieldRows(data.X, rows, data.labels, field)
-    rates, value = seen.judge(n_directions(found, index), new)
+    rates, value = seen.judge(min(n_directions(found, index), data.most_directions), new)
     return auto_threshold(rates, value, found, gap)
 
 

@@ -139,7 +139,7 @@ class KernelCGM(OfScores):
 
     def _fit(self, data: TrainingSet) -> GridField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
-        schema, data = self._take_scores(schema, data)
+        given, (schema, data) = data, self._take_scores(schema, data)
         _check_room(schema.encoder, self.bandwidth)
         scaler = NodeScaler.learn(data.X, center=True, scale=True)
         values, z = scaler.transform(data.all_nodes), data.encode(schema.encoder)
@@ -151,6 +151,7 @@ class KernelCGM(OfScores):
         known = np.arange(len(data.X))
         grid, solution = self._solve(values, z, known, schema.encoder, bandwidth, factor)
         self.bandwidth_, self.penalty_factor_ = bandwidth, factor
+        given.held_out, given.most_directions = data.held_out, max(1.0, solution.local.directions)
         found = GridValues(
             solution.matrices,
             solution.local.centers,

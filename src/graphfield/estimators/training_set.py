@@ -69,6 +69,7 @@ class TrainingSet:
     streams: Streams
     held_out: NDArray[np.intp] | None = None  # positions of the rows that :meth:`split` held out
     judged: GraphField | None = None  # the field before it saw the held-out rows, where it has
+    most_directions: float = np.inf  # in which graphs can vary over rows, where an estimator knows it
 
     @property
     def X(self) -> NDArray[np.floating]:

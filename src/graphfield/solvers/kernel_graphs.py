@@ -26,12 +26,16 @@ _TINY = 1e-8
 
 @dataclass(frozen=True)
 class Local:
-    """What rows near each point say: means (G, p), scales (G, p), correlations (G, p, p), rows seen (G,)."""
+    """What rows near each point say: means (G, p), scales (G, p), correlations (G, p, p), rows seen (G,).
+
+    ``directions`` is the trace of the smoother: in how many directions what is said of a pair can vary.
+    """
 
     centers: NDArray[np.float64]
     scales: NDArray[np.float64]
     correlations: NDArray[np.float64]
     n_rows: NDArray[np.float64]
+    directions: float
 
     def penalties(self, factor: float) -> NDArray[np.float64]:
         """A factor means the same where rows are many and where they are few."""
@@ -84,7 +88,8 @@ def local_moments(
     if by_rank:
         correlations = local_rank_correlations(left, weights)
     correlations[:, np.arange(values.shape[1]), np.arange(values.shape[1])] = 1.0
-    return Local(centers, scales, correlations, np.array([rows_seen(own) for own in weights]))
+    seen = np.array([rows_seen(own) for own in weights])
+    return Local(centers, scales, correlations, seen, float((weights / total * shares.T).sum()))
 
 
 @dataclass(frozen=True)
