@@ -121,20 +121,16 @@ def _codes(names: list[str], columns: list[NDArray[np.float64]], *, beside_items
     number = len(names)
     unlike = ", too, but not on the scale of the items" if beside_items else ", unlike the other nodes"
     parts = [f"{name!r} ({_values(own)})" for name, own in zip(names, columns, strict=True)]
-    asked = agreed(
-        number, "Is it a count or a rating, or does it hold", "Are they counts or ratings, or do they hold"
-    )
-    what = agreed(number, "it holds codes, make it a covariate", "they hold codes, make them covariates")
+    asked = agreed(number, "a count, a rating, or codes", "counts, ratings, or codes")
     return Finding(
         "discrete-node",
         tuple(names),
         f"{agreed(number, 'Node', 'Nodes')} {first_few(parts, _NAMED)} {agreed(number, 'has', 'have')} few "
-        f"different values{unlike}. {asked} codes of a category, such as a cluster, a "
-        "batch or a site? As numbers, codes mean nothing: they have no order.",
+        f"different values{unlike}: {asked} of a category (a cluster, a batch, a site)? Codes have no order "
+        "and mean nothing as numbers.",
         Message(
-            "If {what} ({covariates}, {categories}) or leave {them} out ({drop}). Levels and counts may be "
-            "nodes of {models}, if these are told ({types}).",
-            what=what,
+            "Make codes covariates ({covariates}, {categories}) or leave {them} out ({drop}). Levels and "
+            "counts may be nodes of {models}, if these are told ({types}).",
             models=KIND_MODELS,
             types=Argument("node_types"),
             covariates=Argument("covariates"),

@@ -41,7 +41,8 @@ def copied_rows(
     if _answers_alike(key, nodes, measured):
         return
     advice = Message(
-        "Leave copies out; where they are repeated measurements, name the subject as the group ({group}).",
+        "Leave copies out (in pandas: table.drop_duplicates()); where they are repeated measurements, name "
+        "the subject as the group ({group}).",
         group=Argument("group"),
     )
     yield Finding(

@@ -99,18 +99,20 @@ def zero_findings(names: Sequence[str], columns: Sequence[NDArray[np.float64]]) 
     yield Finding(
         "zero-counts",
         tuple(many),
+        f"{count(len(many), 'node')} {agreed(len(many), 'is', 'are')} counts with many zeros ({told}).",
         Message(
-            "{how_many} counts with many zeros ({told}): neural models and AutoCGM have their logarithms "
-            "({logs}) or, where rows have totals of their own, as reads of a sample do, log-ratios "
-            "({clr}){few}{counts}.",
-            how_many=f"{count(len(many), 'node')} {agreed(len(many), 'is', 'are')}",
-            told=told,
+            "Neural models and AutoCGM have their logarithms ({logs}){ratios}{counts}.",
             logs=Argument("marginals", "log1p"),
-            clr=Argument("marginals", "clr"),
-            few="" if len(names) >= _MANY_PARTS else f", not of as few as {len(names)} nodes",
+            ratios=_log_ratios() if len(names) >= _MANY_PARTS else "",
             counts=_as_counts(poisson, every=len(poisson) == len(many)),
         ),
-        "",
+    )
+
+
+def _log_ratios() -> Message:
+    return Message(
+        " or, where rows have totals of their own, as reads of a sample do, log-ratios ({clr})",
+        clr=Argument("marginals", "clr"),
     )
 
 

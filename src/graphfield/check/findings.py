@@ -181,10 +181,13 @@ class DataCheck:
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
-    def lines(self, changed: str = "In a fit", said: Collection[str] = ()) -> list[str]:
+    def lines(
+        self, changed: str = "In a fit", said: Collection[str] = (), *, notes: bool = True
+    ) -> list[str]:
         """The check in words: columns, changes, and a line per warning, "Look:" or "Note:".
 
-        Columns that are not used are named, but for those of which that has been ``said``.
+        Columns that are not used are named, but for those of which that has been ``said``. Without
+        ``notes`` what is only good to know is left out.
         """
         nodes, covariates = self.of_role("node"), self.of_role("covariate")
         groups = "".join(f", groups by {c.name!r}" for c in self.of_role("group"))
@@ -196,7 +199,8 @@ class DataCheck:
         unused = [_name_words(column.name) for column in self.of_role("unused") if column.name not in said]
         lines += [f"  not used: {first_few(unused, _MOST_UNUSED)}"] if unused else []
         lines += [f"{changed}: {change}" for change in self.changes]
-        return lines + [f"{'Look' if one.looks_wrong else 'Note'}: {one}" for one in self.warnings]
+        said_of = [one for one in self.warnings if notes or one.looks_wrong]
+        return lines + [f"{'Look' if one.looks_wrong else 'Note'}: {one}" for one in said_of]
 
     def reminders(self, meant: Collection[str] = ()) -> list[str]:
         """Lines to be read once more after a fit: nodes there twice, or left out but not ``meant``."""

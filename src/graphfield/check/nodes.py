@@ -192,8 +192,12 @@ def _shape_findings(
         yield Finding(
             "mostly-one-value",
             tuple(names[stuck]),
-            f"{named('Node', names[stuck])} {agreed(number, 'has', 'have')} one and the same value in most "
-            f"rows ({modes[stuck].max():.0%} of them in {worst!r}).",
+            f"{named('Node', names[stuck])} {agreed(number, 'has', 'have')} one and the same value in "
+            + agreed(
+                number,
+                f"{modes[stuck].max():.0%} of the rows.",
+                f"most rows ({modes[stuck].max():.0%} of them in {worst!r}).",
+            ),
             Message(
                 "{their} edges rest on the few other rows; leave {them} out ({drop}), or look at those rows "
                 "alone.",

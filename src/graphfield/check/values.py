@@ -200,7 +200,8 @@ def far_out_findings(
         )
     real = {
         "node": Message(
-            "Correct typing errors; where a model has normal scores ({normal}), they tame what is real.",
+            "Correct typing errors; what is real is tamed by normal scores, which tests of edges take and "
+            "models can ({normal}).",
             normal=Argument("marginals", "normal"),
         )
         if has_scores

@@ -40,7 +40,7 @@ def check_parser(group: Any) -> None:
 def check(arguments: argparse.Namespace) -> int:
     """The check alone."""
     data = read_roles(arguments)
-    found = run_check(arguments, data, planned=True)
+    found = run_check(arguments, data, planned=True, notes=True)
     if arguments.columns:
         say("\n".join(["", *found.column_lines(), ""]))
     wrong = [one for one in found.warnings if one.looks_wrong]
@@ -134,7 +134,9 @@ def read_standard_input() -> Source:
     return Source(STANDARD_INPUT, content)
 
 
-def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) -> DataCheck:
+def run_check(
+    arguments: argparse.Namespace, data: TableData, *, planned: bool, notes: bool = False
+) -> DataCheck:
     """The check, and what it says on the screen; a fit that is not ``planned`` follows at once."""
     from graphfield.check.table import check_table
 
@@ -151,7 +153,9 @@ def run_check(arguments: argparse.Namespace, data: TableData, *, planned: bool) 
         typed=_typed_nodes(arguments, data),
     )
     found = _in_shell_words(found, arguments)
-    lines = found.lines("In a fit" if planned else "Changed", said=data.dropped)
+    lines = found.lines("In a fit" if planned else "Changed", said=data.dropped, notes=notes)
+    if not notes and (known := dict.fromkeys(one.code for one in found.warnings if not one.looks_wrong)):
+        lines.append(f"Good to know ('graphfield check' says more): {', '.join(known)}.")
     say("\n".join([f"Read {arguments.table}: {lines[0]}", *_read_as(data), *lines[1:]]))
     return found
 

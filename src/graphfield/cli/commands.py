@@ -103,7 +103,7 @@ def fit(arguments: argparse.Namespace) -> None:
                 check_writable(arguments.out, overwrite=arguments.force)
             source = open_large(arguments)
             data = read_roles(arguments) if source is None else read_sample(arguments, source)
-            found = run_check(arguments, data, planned=False)
+            found = run_check(arguments, data, planned=False, notes=True)
         extra: dict[str, bytes] = {}
         evidence = None
         if arguments.evidence:
