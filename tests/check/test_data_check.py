@@ -254,6 +254,11 @@ CASES = {
         {"age", "site", "smoker", "day"},
         lambda X, Z: (X, Z.assign(age=Z.age.round())),
     ),
+    "neighbours-alike": (  # couples, not neighbours in a sorted table
+        node("c", lambda T: T.c.iloc[np.arange(N) // 2 * 2].to_numpy()),
+        {"c"},
+        node("c", lambda T: np.sort(T.c.iloc[np.arange(N) // 2 * 2].to_numpy())),
+    ),
     "number-dates": (
         covariate("seen", [20200101 + i % 28 for i in range(N)]),
         {"seen"},
@@ -450,6 +455,22 @@ def test_texts_whose_rows_are_alike_may_be_subjects_the_widest_first():
     (one,) = found(alike, Z, "repeated-subjects", rest=several)
     assert one.columns[0] == "artist"
     assert one.message.startswith("Columns 'artist' (24 different values), 'part' (")
+
+
+def test_rows_that_share_a_value_with_the_next_one_may_be_a_household():
+    """Whichever column has it; not where a group or the time is named, nor values that many rows have."""
+    X, Z = clean()
+    pairs = np.arange(N) // 2
+    income = np.random.default_rng(6).normal(size=N)[2 * pairs]
+    (one,) = found(X, Z, "neighbours-alike", rest=pd.DataFrame({"income": income}))
+    assert one.message.startswith("200 rows have the same 'income' as the next row, where 2 would by chance")
+    assert not found(X.assign(a=income), Z, "neighbours-alike", groups=pairs)
+    assert not found(X.assign(a=income), Z, "neighbours-alike", time=np.arange(N))
+    assert not found(X.assign(a=np.round(income)), Z, "neighbours-alike")
+    slow = np.cumsum(np.random.default_rng(7).normal(size=N))[2 * pairs]
+    assert not found(X, Z, "neighbours-alike", rest=pd.DataFrame({"level": slow}))
+    few = np.where(np.arange(N) < 30, income, X.a)
+    assert not found(X.assign(a=few), Z, "neighbours-alike")
 
 
 def test_copies_with_other_covariates_are_counted_beside_copies():

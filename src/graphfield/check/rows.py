@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from graphfield.check.copied_rows import copied_rows, repeated_nodes
 from graphfield.check.findings import SERIES, SORTED, Finding, drop_argument
+from graphfield.check.neighbours import neighbour_findings
 from graphfield.check.relations import relation_findings
 from graphfield.check.row_order import (
     FOLLOWING_ROWS,
@@ -129,6 +130,7 @@ def row_findings(
         )
         return
     if time is None:
+        yield from () if copies else neighbour_findings(seen, Z.values, rest)
         dates = [name for name in rest.columns if is_date(rest[name])]
         if dates:
             yield Finding(

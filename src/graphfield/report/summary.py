@@ -39,6 +39,7 @@ FIRST = (
     "coded-category",
     "text-among-numbers",
     "repeated-subjects",
+    "neighbours-alike",
     "gaps-follow-covariate",
     "missing-groups",
     "duplicate-rows",
