@@ -12,6 +12,7 @@ import pytest
 import graphfield as gf
 from conftest import ESTIMATORS, small_data
 from graphfield import analysis as an
+from graphfield.analysis.rows import median_row, typical_row
 from graphfield.fields.linear import LinearField
 from graphfield.graphs import connectivity as cn
 
@@ -425,3 +426,20 @@ def test_the_average_of_one_graph_is_that_graph():
     for threshold in ("auto", 0.05, 0.2):
         graph = model.predict_graph(Z[:1], threshold=threshold)[0]
         np.testing.assert_array_equal(an.average_graph(model, Z, threshold=threshold) != 0, graph)
+
+
+def test_the_typical_place_has_rows_near_it():
+    """Of days on a circle it is a day, not the middle; where rows are in the middle it is that."""
+    angle = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    circle = pd.DataFrame({"sine": np.sin(angle), "cosine": np.cos(angle)})
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    field = gf.RegGMM().fit(X, circle).field_
+    row = typical_row(field, circle)
+    assert list(row.values()) in circle.to_numpy().tolist()
+    cloud = pd.DataFrame(np.random.default_rng(1).normal(size=(200, 2)), columns=["sine", "cosine"])
+    assert typical_row(field, cloud) == median_row(field, cloud) == cloud.median().to_dict()
+    days = circle.assign(sine=pd.Timestamp("2020-01-01") + pd.to_timedelta(100 * circle.sine + 100, unit="D"))
+    dated = gf.RegGMM().fit(X, days)
+    found = typical_row(dated.field_, days)
+    dated.predict_graph(pd.DataFrame([found]))
+    assert isinstance(found["sine"], str)

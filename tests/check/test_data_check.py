@@ -457,6 +457,31 @@ def test_texts_whose_rows_are_alike_may_be_subjects_the_widest_first():
     assert one.message.startswith("Columns 'artist' (24 different values), 'part' (")
 
 
+def test_a_value_that_many_rows_have_is_good_to_know():
+    X, Z = clean()
+    dry = X.assign(rain=np.where(np.arange(N) % 4 > 0, 0.0, np.exp(X.a)), hours=np.arange(N) % 50 + 0.5)
+    (one,) = found(dry, Z, "often-one-value")
+    assert one.message == "1 node has one and the same value in many rows ('rain' 75% are 0)."
+    assert not one.looks_wrong
+
+
+def test_rows_that_are_lost_more_often_at_a_level_are_told_with_what_costs_them():
+    """Also where a fit is to leave them out; not where they are lost alike, or filled in."""
+    X, Z = clean()
+    rng = np.random.default_rng(8)
+    smoker = Z.smoker.to_numpy()
+    gone = rng.random(N) < np.where(smoker, 0.5, 0.15)
+    gaps = X.assign(b=X.b.mask(gone))
+    for missing in ("drop", "error"):
+        (one,) = found(gaps, Z, "lost-rows-follow-covariate", missing=missing)
+        lost, n = int(gone[smoker].sum()), int(smoker.sum())
+        assert f"go with 'smoker': {lost} of {n} where it is 'True', " in one.message
+        assert one.advice.parts["without"].parts["left"] == N
+    assert not found(gaps, Z, "lost-rows-follow-covariate", missing="impute")
+    alike = X.assign(b=X.b.mask(rng.random(N) < 0.3))
+    assert not found(alike, Z, "lost-rows-follow-covariate", missing="drop")
+
+
 def test_rows_that_share_a_value_with_the_next_one_may_be_a_household():
     """Whichever column has it; not where a group or the time is named, nor values that many rows have."""
     X, Z = clean()
@@ -707,6 +732,20 @@ def test_a_cluster_label_among_measurements_is_asked_about():
     assert (yes_or_no.columns, one.columns) == (("her2",), ("cluster",))
     assert yes_or_no.message == "Node 'her2' has two values, as yes and no."
     assert not found(X.assign(steps=rng.integers(0, 11, N) / 2), AGE, "discrete-node")
+
+
+def test_whole_numbers_that_other_nodes_follow_are_no_codes():
+    """Visits and years of school, also where most have none; not labels, of which two may have most rows."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(1_000, 5))).add_prefix("node_")
+    age = clean(1_000)[1][["age"]]
+    school = np.digitize(rng.normal(size=1_000) + X.node_0, np.linspace(-2, 2, 9))
+    visits = np.minimum(rng.poisson(np.exp(0.8 * X.node_1 - 0.2)), 14)
+    assert not found(X.assign(school=school, visits=visits), age, "discrete-node")
+    place = rng.choice(8, 1_000, p=[0.45, 0.4, *[0.025] * 6])
+    moved = X + 1.5 * rng.normal(size=(8, 5))[place]
+    (one,) = found(moved.assign(place=place, school=school), age, "discrete-node")
+    assert one.columns == ("place",)
 
 
 @pytest.mark.parametrize("n_values", [4, 6, 7, 11])

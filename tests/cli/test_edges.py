@@ -65,7 +65,10 @@ def test_a_file_and_all_pairs(table, tmp_path, capsys):
     out = tmp_path / "edges.csv"
     assert main(["edges", str(table), "--covariates", "age", "--all", "--out", str(out)]) == 0
     assert f"Wrote {out}." in capsys.readouterr().out
-    assert len(pd.read_csv(out)) == 15
+    found = pd.read_csv(out)
+    assert len(found) == 15
+    assert list(found.columns[2:5]) == ["estimate", "low", "high"], "as the notes say"
+    assert found.estimate.between(found.low, found.high).all()
     assert main(["edges", str(table), "--covariates", "age", "--out", str(out)]) == 2
     assert "--force" in capsys.readouterr().err
 

@@ -1065,7 +1065,7 @@ def test_values_that_few_rows_reach_are_named_where_graphs_are_compared() -> Non
     Z = pd.DataFrame({"children": children, "age": rng.normal(size=363)})
     X = rng.normal(size=(363, 3))
     said = gf.compare_graphs(X, Z, {"children": 0}, {"children": 3}).attrs["summary"]
-    assert "only 3 rows with children of 3 or more" in said
+    assert "only 3 rows with children near 3 or beyond" in said
     assert "only" not in gf.compare_graphs(X, Z, {"children": 0}, {"children": 2}).attrs["summary"]
 
 

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 
 from graphfield.analysis.rows import Asked
 from graphfield.check.levels import RARE_LEVEL
-from graphfield.data.covariates import MARGIN, Numeric
+from graphfield.data.covariates import MARGIN, ROUNDING, Numeric
 from graphfield.data.level_text import as_text
 from graphfield.exceptions import ExtrapolationWarning, FewRowsWarning, count
 from graphfield.fields import Draws, GraphField
@@ -20,8 +20,6 @@ from graphfield.fields.average import member_parts
 
 # Of the intervals, for one edge at a time.
 LEVEL = 0.95
-# As a share of a covariate's range, what a value may lie beside its end by rounding.
-_ROUNDING = 1e-6
 # Positions j and k of some pairs of nodes.
 Pairs = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -113,7 +111,7 @@ def warn_all_outside(asked: Asked) -> None:
 def warn_outside(column: Numeric, value: float) -> None:
     """Warn of a value a little outside the training range; what is far outside, its encoder tells itself."""
     beyond = max(column.low - value, value - column.high) / (column.high - column.low)
-    if _ROUNDING < beyond < MARGIN - _ROUNDING:
+    if ROUNDING < beyond < MARGIN - ROUNDING:
         warnings.warn(
             f"{column.name}={column.shown(value)} lies outside what training had ({column.shown(column.low)} "
             f"to {column.shown(column.high)}): no row supports the graph there.",

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 from sklearn.utils.validation import check_is_fitted
 
 from graphfield.data.covariates import Categorical, Numeric
@@ -29,6 +30,8 @@ TableLike = Any
 # Matrices that are worked on at a time: few enough to stay near the processor, enough to be worth a call.
 _BLOCK_ENTRIES = 500_000
 _FEWEST = 16
+# Standard deviations from the nearest row from which no row is near, and rows whose distances are looked at.
+_FAR, _NEAREST_OF = 0.5, 500
 # What can be asked: a fitted model, or its field.
 FieldLike = GraphEstimator | GraphField
 # A pair of nodes by name.
@@ -104,6 +107,37 @@ def places(field: GraphField, name: str, column: pd.Series, n_points: int) -> li
 
 
 def typical_row(field: GraphField, table: pd.DataFrame) -> dict[str, Any]:
+    """A place in the middle of the rows: see :func:`median_row`, with the numbers of the row nearest to it
+    where none is near, as in the middle of a circle.
+    """
+    row = median_row(field, table)
+    numbers = [column for column in field.schema.encoder.numeric if column.name in row]
+    if len(numbers) < 2:
+        return row
+    values, middle = (
+        np.column_stack([_in_units(column, rows[column.name]) for column in numbers])
+        for rows in (table, pd.DataFrame([row]))
+    )
+    away = np.linalg.norm(values - middle, axis=1)
+    some = values[np.linspace(0, len(values) - 1, min(len(values), _NEAREST_OF)).astype(np.intp)]
+    others = np.sort(cdist(some, some), axis=1)[:, 1:2]
+    if away.min() <= max(_FAR, 2 * np.quantile(others, 0.95, axis=0).max(initial=0.0)):
+        return row
+    nearest = table.iloc[int(away.argmin())]
+    return row | {
+        column.name: column.shown(to_days(table[column.name])[int(away.argmin())])
+        if column.date
+        else float(nearest[column.name])
+        for column in numbers
+    }
+
+
+def _in_units(column: Numeric, values: pd.Series) -> NDArray[np.float64]:
+    numbers = to_days(values) if column.date else values.to_numpy(dtype=np.float64)
+    return (numbers - column.mean) / (column.scale or 1.0)
+
+
+def median_row(field: GraphField, table: pd.DataFrame) -> dict[str, Any]:
     """The median of every number and the most frequent level of every category that is not pooled ones."""
     row: dict[str, Any] = {}
     for name in table.columns:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.check.findings import Finding, drop_argument
+from graphfield.check.orders import follow_an_order
 from graphfield.data.frames import KIND_MODELS
 from graphfield.data.identifiers import is_whole
 from graphfield.exceptions import agreed, count, first_few, listing, named
@@ -38,12 +40,15 @@ def few_different(values: NDArray[np.float64]) -> bool:
 
 
 def code_findings(
-    columns: Sequence[NDArray[np.float64]], names: Sequence[str], n_others: int
+    columns: Sequence[NDArray[np.float64]],
+    names: Sequence[str],
+    n_others: int,
+    nodes: pd.DataFrame,
 ) -> Iterator[Finding]:
     """Findings about columns of :func:`few_different` values, beside ``n_others`` nodes with many.
 
-    Several columns with the same range are items or counts; one that has no like may hold codes, which only
-    the user can tell.
+    Several columns with the same range are items or counts. One that has no like may hold codes, which only
+    the user can tell, unless the other ``nodes`` rise or fall along its numbers.
     """
     scales = _scales(columns, unlike=bool(n_others))
     items = {ends: [names[j] for j in own] for ends, own in scales.items()}
@@ -53,7 +58,7 @@ def code_findings(
     pairs = [j for j in single if len(np.unique(columns[j])) == 2]
     if pairs:
         yield _yes_or_no([names[j] for j in pairs])
-    codes = [j for j in single if j not in pairs]
+    codes = [j for j in single if j not in pairs and not follow_an_order(nodes, names[j])]
     if codes:
         yield _codes([names[j] for j in codes], [columns[j] for j in codes], beside_items=bool(items))
 

@@ -86,7 +86,7 @@ def wide_count_findings(
 def zero_findings(names: Sequence[str], columns: Sequence[NDArray[np.float64]]) -> Iterator[Finding]:
     """Of the values that are there in each column."""
     shares = {
-        name: float((own == 0).mean()) for name, own in zip(names, columns, strict=True) if _counts(own)
+        name: float((own == 0).mean()) for name, own in zip(names, columns, strict=True) if is_count(own)
     }
     many = {name: share for name, share in shares.items() if share >= _MANY_ZEROS}
     spread = {name: own.var() for name, own in zip(names, columns, strict=True) if name in many}
@@ -129,6 +129,6 @@ def _as_counts(names: list[str], *, every: bool) -> Message | str:
     )
 
 
-def _counts(values: NDArray[np.float64]) -> bool:
+def is_count(values: NDArray[np.float64]) -> bool:
     """Whether they are whole numbers from zero on, and not just a few."""
     return len(values) > 0 and values.min() >= 0 and is_whole(values) and not few_different(values)

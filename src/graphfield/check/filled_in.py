@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from graphfield.check.findings import GAPS_FOLLOW, Finding, drop_argument
+from graphfield.check.findings import GAPS_FOLLOW, LOST_FOLLOW, Finding, drop_argument
 from graphfield.check.gaps import rows_with_gaps
 from graphfield.data.dates import is_date, to_days
 from graphfield.data.frames import Frame
@@ -24,6 +24,9 @@ from graphfield.messages import Argument, Message, join_messages
 # halves of the rows), and so clearly, allowing for all nodes and covariates: correlations lose about the
 # share of values that was filled in.
 _APART, _LEVEL = 0.1, 0.01
+# Shares of rows that are lost at two places of a covariate, which are this far apart, are told, and which
+# nodes cost them where so many rows are left without these.
+_LOST, _NEARLY_ALL = 0.15, 0.95
 _STRETCHES = 5  # into which the values of a number are cut, as many rows in each
 _NAMED = 4
 _TINY = 1e-12
@@ -37,6 +40,10 @@ class Place:
     rows: int
     gaps: int
     complete: int
+
+    @property
+    def share(self) -> float:
+        return self.gaps / self.rows
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,9 @@ class GapRelation:
         )
 
 
-def gap_relations(Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> list[GapRelation]:
+def gap_relations(
+    Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame, apart: float = _APART
+) -> list[GapRelation]:
     """Covariates that tell where nodes have no value, clearest first."""
     names = [str(name) for name in bad_x.columns if bad_x[name].any() and not bad_x[name].all()]
     gaps, complete = bad_x[names].to_numpy(dtype=np.float64), ~rows_with_gaps(bad_x, bad_z)
@@ -71,10 +80,10 @@ def gap_relations(Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> list[Ga
         missing = np.array([gaps[known][codes == place].sum(axis=0) for place in range(len(words))])
         share = missing.sum(axis=0) / len(codes)
         beyond = (missing / rows[:, None] - share) * np.sqrt(rows)[:, None]  # (place, node)
-        apart = np.square(beyond).sum(axis=0)
-        by_chance = chi2.sf(apart / np.maximum(share * (1 - share), _TINY), len(words) - 1)
-        clear = (np.sqrt(apart / len(codes)) > _APART) & (by_chance * gaps.shape[1] * len(Z.names) <= _LEVEL)
-        own = [j for j in np.argsort(-apart, kind="stable") if clear[j]]
+        squares = np.square(beyond).sum(axis=0)
+        by_chance = chi2.sf(squares / np.maximum(share * (1 - share), _TINY), len(words) - 1)
+        clear = (np.sqrt(squares / len(codes)) > apart) & (by_chance * gaps.shape[1] * len(Z.names) <= _LEVEL)
+        own = [j for j in np.argsort(-squares, kind="stable") if clear[j]]
         if own:
             left = np.bincount(codes, complete[known])
             most, least = (
@@ -82,7 +91,7 @@ def gap_relations(Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> list[Ga
                 for i in (beyond[:, own[0]].argmax(), beyond[:, own[0]].argmin())
             )
             relation = GapRelation(name, tuple(names[j] for j in own), most, least)
-            found.append((apart[own[0]] / len(codes), relation))
+            found.append((squares[own[0]] / len(codes), relation))
     return [relation for _, relation in sorted(found, key=lambda one: -one[0])]
 
 
@@ -130,6 +139,42 @@ def gap_findings(
             if enough
             else Message(ask + "leave {nodes} out ({drop}).", nodes=nodes, drop=drop),
         )
+
+
+def lost_row_findings(Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> Iterator[Finding]:
+    """Rows with gaps, which "drop" leaves out, where a covariate tells which they are."""
+    lost = rows_with_gaps(bad_x, bad_z)
+    table = pd.DataFrame({"rows": lost})
+    found = [
+        one for one in gap_relations(Z, table, bad_z, apart=0.0) if one.most.share - one.least.share >= _LOST
+    ]
+    if not found:
+        return
+    first, others = found[0], [one.covariate for one in found[1:]]
+    gaps = bad_x.sum().sort_values(ascending=False)
+    gaps = gaps[gaps > 0]
+    without: Message | str = ""
+    for number in range(1, min(len(gaps), _NAMED) + 1):
+        names = [str(name) for name in gaps.index[:number]]
+        left = int((~rows_with_gaps(bad_x.drop(columns=gaps.index[:number]), bad_z)).sum())
+        if left >= _NEARLY_ALL * len(lost) and len(bad_x.columns) - number >= 2:
+            without = Message(
+                " Without {nodes} ({drop}) {left:,} of {n:,} rows are left.",
+                nodes=listing(names),
+                drop=drop_argument(names),
+                left=left,
+                n=len(lost),
+            )
+            break
+    also = f"; {listing(others)} {agreed(len(others), 'tells', 'tell')} as well" if others else ""
+    yield Finding(
+        LOST_FOLLOW,
+        (first.covariate, *(one.covariate for one in found[1:])),
+        f"Rows with missing values, which complete rows leave out, go with {first.covariate!r}: "
+        f"{first.most.gaps:,} of {first.most.rows:,} where it is {first.most.words}, {first.least.gaps:,} of "
+        f"{first.least.rows:,} where it is {first.least.words}{also}.",
+        Message("What is found holds for the rows that are left.{without}", without=without),
+    )
 
 
 def first_of(findings: Sequence[Finding]) -> Message:

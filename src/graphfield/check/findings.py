@@ -19,6 +19,8 @@ SERIES, SORTED = "ordered-rows", "sorted-rows"
 LEAK = "leak"
 # Gaps of nodes that go with a covariate.
 GAPS_FOLLOW = "gaps-follow-covariate"
+# Rows with gaps, which are left out, that do so.
+LOST_FOLLOW = "lost-rows-follow-covariate"
 # Two covariates with combinations that no rows have.
 EMPTY_CORNER = "empty-corner"
 # Codes of findings about shapes and orders that data may well have.
@@ -28,6 +30,7 @@ NOTES = frozenset(
         "skewed-covariate",
         "heavy-tails",
         "zero-counts",
+        "often-one-value",
         "node-of-groups",
         "level-of-few-groups",
         "repeated-nodes",

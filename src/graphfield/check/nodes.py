@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphfield.check.broken_relations import broken_relation_findings
 from graphfield.check.codes import code_findings, few_different
-from graphfield.check.counts import composition_findings, wide_count_findings, zero_findings
+from graphfield.check.counts import composition_findings, is_count, wide_count_findings, zero_findings
 from graphfield.check.findings import Finding, drop_argument
 from graphfield.check.relations import relation_findings
 from graphfield.check.size import SPARE_ROWS
@@ -34,6 +34,8 @@ from graphfield.messages import Argument, Message, move_rows
 HEAVY_TAILS = 10.0
 # A node with one value in more than this share of the rows has little left that could vary.
 MOSTLY_ONE_VALUE = 0.8
+# From this share on it is good to know.
+OFTEN_ONE_VALUE = 0.4
 # Names of columns that are numbers but hardly ever measurements.
 NO_NODE = re.compile(
     r"time|date|year|month|day|hour|week|weekday|id|index|row|.*[_ .](id|index)", re.IGNORECASE
@@ -180,8 +182,12 @@ def _shape_findings(
     yield from missing_code_findings(codes, names, "node")
     few = np.array([few_different(column) for column in known])
     asked = few & ~np.isin(names, list(told))
+    are_codes = np.column_stack(
+        [np.isin(column, list(own)) for column, own in zip(values.T, codes, strict=True)]
+    )
+    measured = pd.DataFrame(np.where(are_codes, np.nan, values), columns=names)
     yield from code_findings(
-        [known[j] for j in np.flatnonzero(asked)], names[asked].tolist(), int((~few).sum())
+        [known[j] for j in np.flatnonzero(asked)], names[asked].tolist(), int((~few).sum()), measured
     )
     asked = ~np.isin(names, list(told))
     yield from zero_findings(names[asked].tolist(), [known[j] for j in np.flatnonzero(asked)])
@@ -206,13 +212,38 @@ def _shape_findings(
                 drop=drop_argument(names[stuck]),
             ),
         )
+    yield from _often_one_value(names, there, modes * (~few & ~stuck))
     shaped = ~few & ~stuck
-    wrong = np.column_stack([np.isin(column, list(own)) for column, own in zip(values.T, codes, strict=True)])
-    wrong |= far_out_values(values)
+    wrong = are_codes | far_out_values(values)
     seen = np.where(wrong, np.nan, values)[:, shaped]
     yield from _tails(names[shaped], seen, bool(wrong[:, shaped].any()), mixed)
     plain = ~stuck & np.array([not own for own in codes])
     yield from far_out_findings(values[:, plain], names[plain], "node", has_scores=not mixed)
+
+
+def _often_one_value(
+    names: NDArray, columns: Sequence[NDArray[np.float64]], modes: NDArray[np.float64]
+) -> Iterator[Finding]:
+    """Fine numbers of which many are equal: no rain, the usual week; counts with zeros are told elsewhere."""
+    often = [
+        j
+        for j in np.argsort(-modes, kind="stable")
+        if modes[j] > OFTEN_ONE_VALUE and not is_count(columns[j])
+    ]
+    if not often:
+        return
+    parts = []
+    for j in often:
+        values, sizes = np.unique(columns[j], return_counts=True)
+        parts.append(f"{names[j]!r} {modes[j]:.0%} are {values[sizes.argmax()]:g}")
+    yield Finding(
+        "often-one-value",
+        tuple(names[often]),
+        f"{count(len(often), 'node')} {agreed(len(often), 'has', 'have')} one and the same value in many "
+        f"rows ({first_few(parts, _NAMED)}).",
+        f"Rows with equal values have equal normal scores: edges of {agreed(len(often), 'it', 'them')} rest "
+        "on the others, and come out weaker.",
+    )
 
 
 def _tails(names: NDArray, values: NDArray[np.float64], any_wrong: bool, mixed: bool) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.check.covariates import covariate_findings
-from graphfield.check.filled_in import gap_findings
+from graphfield.check.filled_in import gap_findings, lost_row_findings
 from graphfield.check.findings import LEAK, Column, DataCheck, Finding
 from graphfield.check.gaps import missing_findings, rows_with_gaps
 from graphfield.check.nodes import IDENTIFIER, node_findings
@@ -125,6 +125,7 @@ can tell who is connected to what.
         *size_findings(columns, n_rows - rows_left_out, missing == "drop"),
         *missing_findings(used, bad_x, bad_z, missing),
         *(gap_findings(x_frame, z_frame, bad_x, bad_z) if missing != "drop" else ()),
+        *(lost_row_findings(z_frame, bad_x, bad_z) if missing != "impute" else ()),
         *missing_group_findings(labels, missing),
         *_row_findings(
             _Table(x_frame, z_frame, bad_x, bad_z, labels, moments, unused), kept, typed, pooled or {}

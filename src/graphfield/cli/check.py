@@ -155,7 +155,8 @@ def run_check(
     found = _in_shell_words(found, arguments)
     lines = found.lines("In a fit" if planned else "Changed", said=data.dropped, notes=notes)
     if not notes and (known := dict.fromkeys(one.code for one in found.warnings if not one.looks_wrong)):
-        lines.append(f"Good to know ('graphfield check' says more): {', '.join(known)}.")
+        words = ", ".join(code.replace("-", " ") for code in known)
+        lines.append(f"Good to know ('graphfield check' says more): {words}.")
     say("\n".join([f"Read {arguments.table}: {lines[0]}", *_read_as(data), *lines[1:]]))
     return found
 

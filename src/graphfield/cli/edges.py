@@ -136,5 +136,7 @@ def _record(found: EdgeInference, arguments: argparse.Namespace) -> EdgeRecord:
 
 
 def _listed(found: EdgeInference, arguments: argparse.Namespace) -> str:
+    if arguments.all:
+        return pairs_text(found.pairs(), arguments)
     table = found.varying(arguments.fdr) if arguments.varying else found.edges(arguments.fdr)
-    return pairs_text(found.table if arguments.all else table, arguments)
+    return pairs_text(table, arguments)

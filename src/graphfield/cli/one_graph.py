@@ -212,10 +212,9 @@ def note_weak_pairs(
     named = [f"{pair_name(*weak[i])}{told.get(i, '')}" for i in order]
     n_moving = sum(bool(moving[i]) for i in weak)
     move = f", {n_moving:,} of which {agreed(n_moving, 'moves', 'move')} by the tests" if n_moving else ""
-    sides = "" if z is None else " from both of their nodes"
     _note(
-        f"{len(weak):,} of these pairs {agreed(len(weak), 'is', 'are')} not above "
-        f"{model.threshold_.value:.3g}{sides} in this graph and not listed{move}: "
+        f"{len(weak):,} of these pairs {agreed(len(weak), 'is', 'are')} not listed: the model has "
+        f"{agreed(len(weak), 'it', 'them')} below its cut of {model.threshold_.value:.3g} here{move}: "
         f"{first_few(named, _NAMED_PAIRS)}."
     )
 
@@ -274,11 +273,14 @@ def _typical_values(rows: pd.DataFrame | None, model: GraphEstimator) -> tuple[d
     From the training rows in the model's folder; without them from what the model knows, where the mean
     stands in for the median.
     """
-    from graphfield.analysis.rows import covariate_rows, typical_row
+    from graphfield.analysis.rows import covariate_rows, median_row, typical_row
 
     if rows is None:
         return _by_encoder(model.encoder_), "mean"
-    return typical_row(model.field_, covariate_rows(model.field_, rows)), "median"
+    table = covariate_rows(model.field_, rows)
+    found = typical_row(model.field_, table)
+    is_middle = found == median_row(model.field_, table)
+    return found, "median" if is_middle else "of the row nearest to the medians,"
 
 
 def _value_text(value: object) -> str:

@@ -37,6 +37,8 @@ from graphfield.messages import Message
 
 # A numeric covariate beyond the training range by more than this share of its width is clipped.
 MARGIN = 0.1
+# As a share of that width, what a value may lie beside an end and be the end: people and messages round.
+ROUNDING = 1e-3
 UNKNOWN_POLICIES = ("error", "average")
 POOLED = "graphfield.pooled"  # where the attributes of a frame say which levels of each column are OTHER
 AS_TEXT = "graphfield.text"  # and which categories are text, stored so: nobody said that these are levels

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import Categorical, CovariateEncoder, Numeric
+from graphfield.data.covariates import ROUNDING, Categorical, CovariateEncoder, Numeric
 from graphfield.data.encoded import Encoded
 from graphfield.exceptions import (
     DataError,
@@ -26,8 +26,6 @@ from graphfield.messages import Message, Place
 # Rows that other covariates are averaged over at most.
 _MOST_ROWS = 200
 _NAMED = 3  # covariates that a sentence names
-# As a share of a covariate's range, what a value may lie beside its end: messages round.
-_ROUNDING = 1e-3
 _BOTH = Message("a and b", code="both-sides")
 
 
@@ -160,7 +158,7 @@ def _check_inside(encoder: CovariateEncoder, side: Mapping[str, Any], place: Map
     for column in encoder.numeric:
         if column.name in place:
             value, width = column.mean + column.scale * place[column.name], column.high - column.low
-            if max(column.low - value, value - column.high) > _ROUNDING * width:
+            if max(column.low - value, value - column.high) > ROUNDING * width:
                 given = side[column.name]
                 shown = column.shown(given) if isinstance(given, (int, float)) else given
                 raise DataError(

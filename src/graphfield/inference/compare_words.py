@@ -27,6 +27,7 @@ _NAMED, _NAMED_VALUES = 3, 4  # pairs and values that the summary names
 # A level with fewer groups, rows, or rows for each node, is said to be known roughly, and so is a number that
 # fewer rows reach. Strong edges of levels of about 50 rows come out too strong (guide/inference.md).
 _FEW_GROUPS, _FEW_ROWS, _FEW_PER_NODE, _FEW_FAR_OUT = 10, 50, 2, 10
+_NEAR = 0.02  # of the range of a number: so near to a value, rows reach it
 
 
 @dataclass(frozen=True)
@@ -170,10 +171,11 @@ def _far_out(encoder: CovariateEncoder, encoded: Encoded, place: Mapping[str, fl
         if column.name not in place:
             continue
         asked = place[column.name]
-        reach, end = min(((own >= asked).sum(), "more"), ((own <= asked).sum(), "less"))
+        near = _NEAR * (column.high - column.low) / column.scale
+        reach = min((own >= asked - near).sum(), (own <= asked + near).sum())
         if reach < _FEW_FAR_OUT:
             value = column.shown(column.mean + column.scale * asked)
-            few.append(f"only {count(int(reach), 'row')} with {column.name} of {value} or {end}")
+            few.append(f"only {count(int(reach), 'row')} with {column.name} near {value} or beyond")
     return few
 
 

@@ -103,9 +103,15 @@ class EdgeInference:
         """Pairs whose partial correlation moves with z; about a share ``fdr`` of them does not."""
         return self._found("q_varies", "p_varies", fdr)
 
+    def pairs(self) -> pd.DataFrame:
+        """All pairs, in the order of the nodes, with intervals as in :meth:`edges`."""
+        return self._with_ends(self.table)
+
     def _found(self, q: str, p: str, fdr: float) -> pd.DataFrame:
         check_number("fdr", fdr, 0, 1, open_low=True, open_high=True)
-        found = self.table[self.table[q] <= fdr].sort_values(p, kind="stable")
+        return self._with_ends(self.table[self.table[q] <= fdr].sort_values(p, kind="stable"))
+
+    def _with_ends(self, found: pd.DataFrame) -> pd.DataFrame:
         low, high = (ends[found.index] for ends in self.intervals)
         first, others = found.iloc[:, :3].assign(low=low, high=high), found.iloc[:, 3:]
         return WideTable(pd.concat([first, others], axis=1).reset_index(drop=True))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphfield.data.covariates import CovariateEncoder, Numeric
+from graphfield.data.covariates import ROUNDING, CovariateEncoder, Numeric
 from graphfield.data.encoded import Encoded
 from graphfield.exceptions import ModelFileError
 from graphfield.inference.curve import intervals_of
@@ -55,8 +55,10 @@ class Reading:
         """None where tests know nothing of it."""
         if self.levels is not None:
             return float(self.levels.index(str(value))) if str(value) in self.levels else None
-        value, room = float(value), 1e-9 * (self.high - self.low)
-        return (value - self.mean) / self.scale if self.low - room <= value <= self.high + room else None
+        value, room = float(value), ROUNDING * (self.high - self.low)
+        if not self.low - room <= value <= self.high + room:
+            return None
+        return (min(max(value, self.low), self.high) - self.mean) / self.scale
 
 
 @dataclass(frozen=True)

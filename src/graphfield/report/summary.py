@@ -41,6 +41,7 @@ FIRST = (
     "repeated-subjects",
     "neighbours-alike",
     "gaps-follow-covariate",
+    "lost-rows-follow-covariate",
     "missing-groups",
     "duplicate-rows",
     "ordered-rows",
