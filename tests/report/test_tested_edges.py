@@ -247,7 +247,8 @@ def test_pairs_that_pass_and_are_not_listed_are_named(folder, capsys, asked):
     said = capsys.readouterr()
     found = int(re.search(r"edges are those of (\d+) pairs? by the tests", said.err)[1])
     weak = re.search(
-        r"(\d+) of these pairs (?:is|are) not listed: the model has \w+ below its cut of [\d.]+ here(, .*)?: ",
+        r"(\d+) of these pairs (?:is|are) not listed: the model has \w+ below its cut of [\d.]+ "
+        r"here(, .*)?: ",
         said.err,
     )
     assert len(said.out.splitlines()) - 1 + (int(weak[1]) if weak else 0) == found
