@@ -73,6 +73,7 @@ PAGES = [
     "docs/guide/which-estimator.md",
     "docs/guide/settings.md",
     "docs/guide/stability.md",
+    "docs/how-to/from-r.md",
 ]
 
 
