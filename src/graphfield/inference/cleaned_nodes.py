@@ -23,6 +23,8 @@ _LEAST_SCALE = 0.1
 _NOTHING = 1e-9
 # Near copies: nodes of whose scores all others leave less than this share. Rows for each node to know that.
 _NEAR_COPY, _LEAST_ROWS = 0.1, 2
+# Standard errors by which near copies must have a scale that moves.
+_CLEARLY = 4.0
 # A node of which two rows have the same value with this probability has steps: 20 even ones.
 _STEPS = 0.05
 # Values that are nearer to each other than this share of the node's range are one, as after rounding.
@@ -65,8 +67,10 @@ def cleaned_nodes(X: NDArray[np.floating], functions: Directions, starts: NDArra
     however means and variances move. Normal scores keep a few wild values from deciding; nodes that are
     nearly linear in each other stay as they are, as ranks would hide what is left of them. Mean and logarithm
     of the scale are linear in ``functions``, beside a constant; how rough these may be is chosen for each
-    node, by an unbiased estimate of the error. ``starts``: where each stretch of rows begins that may go
-    together by chance (a subject, some days, one row).
+    node, by an unbiased estimate of the error. Where a node nearly follows from others, errors of means and
+    scales count for much beside what these leave of it: then means of all nodes are as rough as any, so that
+    what is linear stays so, and scales move only where that is clear. ``starts``: where each stretch of rows
+    begins that may go together by chance (a subject, some days, one row).
 
     >>> rng = np.random.default_rng(0)
     >>> z = np.sign(np.arange(1_000) - 499.5)
@@ -80,14 +84,42 @@ def cleaned_nodes(X: NDArray[np.floating], functions: Directions, starts: NDArra
     standard, steps = _standardised(X), have_steps(whole)
     standard[:, steps] = _standardised(normal_scores(whole[:, steps]))
     mean, mean_shares = explained(standard, functions, starts)
+    related = _has_near_copies(standard - mean)
+    if related:
+        mean_shares = np.tile(mean_shares.max(axis=1, keepdims=True, initial=0), len(standard.T))
+        mean = _fitted(standard, columns, mean_shares)
     standard = np.where((standard - mean).std(axis=0) > _NOTHING, standard - mean, 0.0)
     sizes = np.maximum(np.abs(standard / _scale(standard)), 1e-12)
-    scale_shares = _shares(sizes / sizes.mean(axis=0) - 1, functions, starts)
+    relative = sizes / sizes.mean(axis=0) - 1
+    scale_shares = _shares(relative, functions, starts)
+    if related:
+        scale_shares = scale_shares * _clearly_explained(relative, functions.columns, starts, scale_shares)
     clean = standard / np.exp(_log_scale(sizes, columns, scale_shares))
     scores = np.where(steps, clean, normal_scores(clean))
     values = _scores_or_values(clean, scores, starts)
     used = np.maximum(mean_shares, scale_shares).max(axis=1, initial=0) >= _LEAST_SHARE
     return CleanedNodes(values, columns[:, used], mean_shares[used], scale_shares[used])
+
+
+def _has_near_copies(left: NDArray[np.float64]) -> bool:
+    """Whether a node nearly follows from others, by rows that are enough to know it."""
+    values = left[:, left.std(axis=0) > _NOTHING]
+    if len(values) <= _LEAST_ROWS * values.shape[1]:
+        return False
+    return bool((_left_by_others(_standardised(values)).mean(axis=0) < _NEAR_COPY).any())
+
+
+def _clearly_explained(
+    values: NDArray[np.float64],
+    columns: NDArray[np.float64],
+    starts: NDArray[np.intp],
+    shares: NDArray[np.float64],
+) -> NDArray[np.bool_]:
+    """Whether functions of z explain clearly more of each node than chance, with these shares, (p,)."""
+    found = columns.T @ values / len(values)
+    chance = _chance(values - columns @ found, columns, starts)
+    more = (shares * (found**2 / np.maximum(chance, 1e-30) - 1)).sum(axis=0)
+    return np.asarray(more > _CLEARLY * np.sqrt(2 * np.square(shares).sum(axis=0)))
 
 
 def have_steps(X: NDArray[np.floating]) -> NDArray[np.bool_]:
