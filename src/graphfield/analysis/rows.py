@@ -119,22 +119,19 @@ def typical_row(field: GraphField, table: pd.DataFrame) -> dict[str, Any]:
         for rows in (table, pd.DataFrame([row]))
     )
     away = np.linalg.norm(values - middle, axis=1)
-    some = values[np.linspace(0, len(values) - 1, min(len(values), _NEAREST_OF)).astype(np.intp)]
-    others = np.sort(cdist(some, some), axis=1)[:, 1:2]
-    if away.min() <= max(_FAR, 2 * np.quantile(others, 0.95, axis=0).max(initial=0.0)):
+    if away.min() <= _FAR:
         return row
-    nearest = table.iloc[int(away.argmin())]
-    return row | {
-        column.name: column.shown(to_days(table[column.name])[int(away.argmin())])
-        if column.date
-        else float(nearest[column.name])
-        for column in numbers
-    }
+    some = values[np.linspace(0, len(values) - 1, min(len(values), _NEAREST_OF)).astype(np.intp)]
+    if away.min() <= 2 * np.quantile(np.sort(cdist(some, some), axis=1)[:, 1], 0.95):
+        return row
+    nearest = median_row(field, table.iloc[[int(away.argmin())]])
+    return row | {column.name: nearest[column.name] for column in numbers}
 
 
 def _in_units(column: Numeric, values: pd.Series) -> NDArray[np.float64]:
-    numbers = to_days(values) if column.date else values.to_numpy(dtype=np.float64)
-    return (numbers - column.mean) / (column.scale or 1.0)
+    return (
+        (to_days(values) if column.date else values.to_numpy(dtype=np.float64)) - column.mean
+    ) / column.scale
 
 
 def median_row(field: GraphField, table: pd.DataFrame) -> dict[str, Any]:

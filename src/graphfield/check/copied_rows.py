@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -33,8 +33,7 @@ def copied_rows(
         return
     measured = np.asarray(~bad_x[list(nodes.columns)].to_numpy().all(axis=1))  # rows of nothing are no copies
     beside = [*(Z.values[name] for name in Z.names), *moments]
-    columns = [*(nodes[name] for name in nodes.columns), *beside]
-    key = sum((_hashed(column, j) for j, column in enumerate(columns)), np.zeros(len(nodes), dtype=np.uint64))
+    key = _row_keys([*(nodes[name] for name in nodes.columns), *beside])
     copies = int(pd.Series(key[measured]).duplicated().sum())
     if copies <= COPIED_ROWS * len(nodes) or copies <= _copies_by_chance(nodes):
         return
@@ -56,9 +55,7 @@ def copied_rows(
 
 def _copies_elsewhere(nodes: pd.DataFrame, measured: NDArray[np.bool_], copies: int) -> str:
     """Rows that repeat the nodes of another one beside these, with other covariates or at another time."""
-    key = sum(
-        (_hashed(nodes[name], j) for j, name in enumerate(nodes.columns)), np.zeros(len(nodes), np.uint64)
-    )
+    key = _row_keys(nodes[name] for name in nodes.columns)
     more = int(pd.Series(key[measured]).duplicated().sum()) - copies
     if more <= max(_FEWEST_REPEATS, COPIED_ROWS * len(nodes)):
         return ""
@@ -146,6 +143,11 @@ def _scores(nodes: pd.DataFrame, places: dict[str, int]) -> list[str]:
         for name in nodes.columns.difference(answers)
         if nodes[name].groupby(pattern.to_numpy()).nunique().max() == 1
     ]
+
+
+def _row_keys(columns: Iterable[pd.Series]) -> NDArray[np.uint64]:
+    """A number for every row, the same where all columns are equal."""
+    return np.sum([_hashed(column, j) for j, column in enumerate(columns)], axis=0, dtype=np.uint64)
 
 
 def _hashed(column: pd.Series, place: int) -> NDArray[np.uint64]:

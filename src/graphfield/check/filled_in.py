@@ -169,7 +169,7 @@ def lost_row_findings(Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> Ite
     also = f"; {listing(others)} {agreed(len(others), 'tells', 'tell')} as well" if others else ""
     yield Finding(
         LOST_FOLLOW,
-        (first.covariate, *(one.covariate for one in found[1:])),
+        tuple(one.covariate for one in found),
         f"Rows with missing values, which complete rows leave out, go with {first.covariate!r}: "
         f"{first.most.gaps:,} of {first.most.rows:,} where it is {first.most.words}, {first.least.gaps:,} of "
         f"{first.least.rows:,} where it is {first.least.words}{also}.",

@@ -93,7 +93,7 @@ def cleaned_nodes(X: NDArray[np.floating], functions: Directions, starts: NDArra
     relative = sizes / sizes.mean(axis=0) - 1
     scale_shares = _shares(relative, functions, starts)
     if related:
-        scale_shares = scale_shares * _clearly_explained(relative, functions.columns, starts, scale_shares)
+        scale_shares = scale_shares * _clearly_explained(relative, functions, starts, scale_shares)
     clean = standard / np.exp(_log_scale(sizes, columns, scale_shares))
     scores = np.where(steps, clean, normal_scores(clean))
     values = _scores_or_values(clean, scores, starts)
@@ -110,14 +110,10 @@ def _has_near_copies(left: NDArray[np.float64]) -> bool:
 
 
 def _clearly_explained(
-    values: NDArray[np.float64],
-    columns: NDArray[np.float64],
-    starts: NDArray[np.intp],
-    shares: NDArray[np.float64],
+    values: NDArray[np.float64], functions: Directions, starts: NDArray[np.intp], shares: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
     """Whether functions of z explain clearly more of each node than chance, with these shares, (p,)."""
-    found = columns.T @ values / len(values)
-    chance = _chance(values - columns @ found, columns, starts)
+    _, found, chance = _errors(values, functions, starts)
     more = (shares * (found**2 / np.maximum(chance, 1e-30) - 1)).sum(axis=0)
     return np.asarray(more > _CLEARLY * np.sqrt(2 * np.square(shares).sum(axis=0)))
 
