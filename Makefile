@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.docs-ready
+RELEASE_READY := $(VENV)/.release-ready
 LOWEST := build/lowest
 
 # An environment that is there already is not made again: it must not pass for one of another Python.
@@ -16,7 +17,7 @@ endif
 endif
 endif
 
-.PHONY: demo docs examples test slow portable fuzz check gpu wheel lowest clean setup
+.PHONY: demo docs examples test slow portable fuzz check gpu wheel dist lowest clean setup
 
 demo: $(READY)
 	mkdir -p build
@@ -25,9 +26,10 @@ demo: $(READY)
 examples: $(READY)
 	$(BIN)/python docs/render_examples.py
 
-# The site, in build/docs: runs the examples, needs no network, fails on any warning.
+# The site, in build/docs: runs the examples, needs no network, fails on any warning and any dead link.
 docs: $(DOCS_READY)
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
+	$(BIN)/python docs/check_links.py build/docs
 	@echo "Open build/docs/index.html"
 
 test: $(READY)
@@ -52,8 +54,15 @@ check: $(READY)
 	$(BIN)/lint-imports
 
 # The wheel in an empty environment outside this folder: .ci/wheel
-wheel: $(READY)
+wheel: $(RELEASE_READY)
 	.ci/wheel $(BIN)/python
+
+# What a release uploads, in dist/: the archive of sources and, built from it, the wheel.
+dist: $(RELEASE_READY)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
+	$(BIN)/python -m twine check --strict dist/*
+	@cd dist && sha256sum *
 
 # The fast tests with the lowest versions that pyproject.toml allows; torch too with TORCH=--torch-floor.
 # What old packages call deprecated in each other is not ours to mend.
@@ -71,6 +80,10 @@ setup: $(READY)
 
 $(DOCS_READY): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	@touch $@
+
+$(RELEASE_READY): $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[release]'
 	@touch $@
 
 $(READY): pyproject.toml constraints.txt

@@ -8,6 +8,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 sys.path[:0] = [str(DOCS), str(DOCS.parent / "src")]
 
+from landing import write_landing  # noqa: E402
 from reference_pages import write_pages  # noqa: E402
 
 import graphfield  # noqa: E402
@@ -65,3 +66,12 @@ html_theme_options = {
     "footer_end": ["theme-version"],
     "secondary_sidebar_items": ["page-toc"],
 }
+
+
+def _finish(app, failed) -> None:
+    if failed is None:
+        write_landing(Path(app.outdir))
+
+
+def setup(app) -> None:
+    app.connect("build-finished", _finish)

@@ -64,7 +64,10 @@ for age in (20, 35, 50, 65, 78):
     truth = 0.45 * (1 - ((age - 49) / 31) ** 2)
     print(f"  {age}: {np.interp(age, found.index, found):.2f} ({truth:.2f})")
 
-# 6. Pictures.
+# 6. Pictures; in one of them the graph of women moves along age.
 plots.plot_edge_curves(over_age).figure.savefig(out / "over_age.png", dpi=80)
 plots.plot_edge_curves(ask.edge_curves(model, "sex", Z, edges)).figure.savefig(out / "by_sex.png", dpi=80)
 plots.plot_drivers(drivers).figure.savefig(out / "drivers.png", dpi=80)
+ages = range(18, 81, 2)
+women = [ask.graph_at(model, {"age": age, "sex": "woman"}) for age in ages]
+plots.save_moving_network(out / "over_age.gif", women, [f"women of {age}" for age in ages])

@@ -69,10 +69,13 @@ PAGES = [
     "docs/guide/does-it-depend.md",
     "docs/how-to/page.md",
     "docs/guide/questions.md",
+    "docs/guide/groups.md",
+    "docs/guide/individual-differences.md",
     "docs/guide/large-data.md",
     "docs/guide/which-estimator.md",
     "docs/guide/settings.md",
     "docs/guide/stability.md",
+    "docs/guide/how-many-rows.md",
     "docs/how-to/from-r.md",
 ]
 

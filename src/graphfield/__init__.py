@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphfield.estimators.registry import ESTIMATORS, find_estimator
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Public name, beside those of the estimators -> module that defines it. Imported on first use, so that
 # `import graphfield` costs nothing and a classical baseline never imports torch.

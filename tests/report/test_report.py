@@ -782,3 +782,17 @@ def test_the_subtitle_says_what_the_model_is(tmp_path):
     text = write_report(fitted("linear"), tmp_path / "c.html", Z=table()[1]).read_text(encoding="utf-8")
     assert "</strong>: edges are linear in the covariates." in text
     assert all(entry.how != Entry.how for entry in ESTIMATORS.values()), "a new one has words of its own"
+
+
+def test_objects_and_what_their_files_hold_make_the_same_page(tmp_path):
+    model, (X, Z) = fitted("linear"), table()
+    found, check = gf.dependence_test(X, Z, n_permutations=19, random_state=0), gf.check_data(X, Z)
+    files = {"evidence": json.loads(found.to_json()), "check": check.to_json()}
+    pages = [
+        write_report(model, tmp_path / f"{i}.html", Z=Z, **parts).read_text(encoding="utf-8")
+        for i, parts in enumerate([{"evidence": found, "check": check}, files])
+    ]
+    assert pages[0] == pages[1]
+    assert "from 19 rearrangements" in section(pages[0], "evidence")
+    with pytest.raises(gf.ModelFileError, match="must be a mapping"):
+        write_report(model, tmp_path / "other.html", Z=Z, evidence=check)

@@ -10,6 +10,7 @@ from graphfield.plots.curves import plot_edge_curves, plot_training
 from graphfield.plots.edges import plot_drivers, plot_varying_edges
 from graphfield.plots.heatmaps import plot_bands, plot_difference, plot_graph, plot_graphs, plot_heatmaps
 from graphfield.plots.methods import plot_methods
+from graphfield.plots.moving import save_moving_network
 from graphfield.plots.network import network_positions, plot_network
 from graphfield.plots.stability import plot_sample_plan, plot_selection, plot_stability
 from graphfield.plots.style import draw_to_files, png_bytes, pyplot
@@ -35,4 +36,5 @@ __all__ = [
     "plot_varying_edges",
     "png_bytes",
     "pyplot",
+    "save_moving_network",
 ]

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from graphfield.check import findings
+from graphfield.check.findings import DataCheck
 from graphfield.data.covariate_rows import FILE_NAME as ROWS
 from graphfield.data.covariate_rows import parse_covariates
 from graphfield.data.covariates import CovariateEncoder
@@ -21,6 +22,7 @@ from graphfield.data.saved_values import Saved
 from graphfield.estimators.persistence import check_written
 from graphfield.exceptions import ModelFileError
 from graphfield.inference import edge_record, evidence, model_gain
+from graphfield.inference.evidence import Evidence
 from graphfield.inference.model_gain import ModelGain
 
 CHECK, EDGES, EVIDENCE = "data_check.json", "edges.json", "evidence.json"
@@ -120,10 +122,13 @@ def _as_record(content: bytes, path: Path) -> dict[str, Any]:
     return record
 
 
-def checked_record(record: Mapping[str, Any] | None, name: str) -> dict[str, Any] | None:
-    """The content of such a file, given as a mapping, as JSON would have it; what it cannot be is refused."""
+def checked_record(record: Any, name: str) -> dict[str, Any] | None:
+    """The content of such a file as JSON would have it, from a mapping or from the object that is written
+    there; what it cannot be is refused."""
     if record is None:
         return None
+    if name in _RECORDED and isinstance(record, _RECORDED[name]):
+        record = _content_of(record)
     if not isinstance(record, Mapping):
         raise ModelFileError(f"{name} must be a mapping, as a model's folder has it, got {record!r:.60}.")
     try:
@@ -132,6 +137,13 @@ def checked_record(record: Mapping[str, Any] | None, name: str) -> dict[str, Any
         raise ModelFileError(f"{name} must be what JSON can hold, but {error}.") from error
     _check_record(Saved(plain, name), name)
     return plain
+
+
+def _content_of(found: Evidence | DataCheck | ModelGain) -> dict[str, Any]:
+    """The content of the file in which this is kept."""
+    if isinstance(found, ModelGain):
+        return gain_record(found)
+    return found.to_json() if isinstance(found, DataCheck) else json.loads(found.to_json())
 
 
 def _plain(value: Any) -> Any:
@@ -216,6 +228,7 @@ def _places(value: Saved) -> None:
 
 _not_negative = partial(Saved.number, low=0)
 # What is read as more than text; everything else is shown as it is.
+_RECORDED: dict[str, Any] = {CHECK: DataCheck, EVIDENCE: Evidence, GAIN: ModelGain}
 _FIELDS: dict[str, dict[str, Callable[[Saved], object]]] = {
     FIT: {
         "rows": Saved.whole,

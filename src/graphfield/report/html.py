@@ -16,6 +16,7 @@ from graphfield import __version__
 from graphfield.analysis.errors import interval_reach
 from graphfield.analysis.near_rows import FEW, NEAR
 from graphfield.analysis.rows import FieldLike, field_of
+from graphfield.check.findings import DataCheck
 from graphfield.data.saved_files import finite_values
 from graphfield.fields import GraphField
 from graphfield.fields import questions as ask
@@ -25,6 +26,7 @@ from graphfield.folders import check_file, write_file
 from graphfield.graphs.groups import Groups, group_labels
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.edge_record import LEVEL, EdgeRecord
+from graphfield.inference.evidence import Evidence
 from graphfield.inference.method_comparison import MethodComparison
 from graphfield.inference.model_gain import ModelGain
 from graphfield.inference.verdict import Fitted, Verdict, reach_verdict
@@ -38,7 +40,6 @@ from graphfield.report.folder import (
     GAIN,
     RowsUsed,
     checked_record,
-    gain_record,
     recorded_gain,
 )
 from graphfield.report.frames import frames_program
@@ -73,8 +74,8 @@ def write_report(
     path: str | Path,
     *,
     Z: Any = None,
-    evidence: Mapping[str, Any] | None = None,
-    check: Mapping[str, Any] | None = None,
+    evidence: Evidence | Mapping[str, Any] | None = None,
+    check: DataCheck | Mapping[str, Any] | None = None,
     fit: Mapping[str, Any] | None = None,
     gain: ModelGain | Mapping[str, Any] | None = None,
     title: str | None = None,
@@ -98,8 +99,9 @@ def write_report(
         Rows of covariates to speak about, mostly those of training: ranges of the sliders, averages over
         rows, which edges vary. Without it, rows are drawn from what the model remembers.
     evidence, check, fit, gain : mapping, optional
-        Contents of ``evidence.json``, ``data_check.json``, ``fit.json`` and ``gain.json`` of a model folder.
-        For ``gain``, also what :func:`graphfield.gain_over_one_graph` returned.
+        Contents of ``evidence.json``, ``data_check.json``, ``fit.json`` and ``gain.json`` of a model folder;
+        or what :func:`graphfield.dependence_test`, :func:`graphfield.check_data` and
+        :func:`graphfield.gain_over_one_graph` returned.
     title : str, optional
     node_groups : mapping from node to group, or one group per node, optional
         Blocks of the heatmap and colours of the network.
@@ -130,7 +132,6 @@ def write_report(
     field = field_of(model)
     path = Path(path)
     check_file(path, overwrite=overwrite)
-    gain = gain_record(gain) if isinstance(gain, ModelGain) else gain
     evidence, check, fit, gain = (
         checked_record(record, name)
         for record, name in ((evidence, EVIDENCE), (check, CHECK), (fit, FIT), (gain, GAIN))
