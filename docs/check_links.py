@@ -30,7 +30,8 @@ class Page(HTMLParser):
 
 def dead_links(site: Path) -> tuple[list[str], int, int]:
     """Links that lead nowhere, how many were followed, and how many lead to other sites."""
-    pages = {file.resolve(): Page(file) for file in sorted(site.rglob("*.html"))}
+    files = [file for file in site.rglob("*.html") if "_static" not in file.parts]  # templates of the theme
+    pages = {file.resolve(): Page(file) for file in sorted(files)}
     dead, followed, elsewhere = [], 0, 0
     for file, page in pages.items():
         for link in page.links:
