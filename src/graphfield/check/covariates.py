@@ -146,7 +146,8 @@ def _code_findings(name: str, present: pd.Series) -> Iterator[Finding]:
             (name,),
             f"Covariate {name!r} is taken as a number, so that {first:g} and {values[-1]:g} are far apart, "
             "although the one may come right after the other.",
-            "Give its sine and cosine in its place (of 2 pi times the day over 365), which go round."
+            "Leave it so where what happens near these ends is not the question: curves along it hold, but need "
+            "not meet there. Its sine and cosine go round, but none of the two can be read without the other."
             if is_day
             else Message(
                 "Take it as categories with {categories}.",
