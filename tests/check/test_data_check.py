@@ -70,6 +70,11 @@ def shares_of(X):
     return parts.div(parts.sum(axis=1), axis=0).mul(100).round(1)
 
 
+def by_site(T):
+    """Levels that a node has at each site."""
+    return T.site.map({"A": 0, "B": 60, "C": 120})
+
+
 RNG = np.random.default_rng(1)
 LEVELS = np.array(["A"] * (N - 12) + ["B"] * 7 + ["C"] * 5)
 # Code: a change of the clean table that triggers it, the columns it names; and a near miss that does not.
@@ -141,6 +146,16 @@ CASES = {
         {"f"},
         node("f", np.where(np.arange(N) == 7, 6.0, RNG.normal(size=N))),
     ),
+    "outliers-within-levels": (
+        node("a", lambda T: T.a + by_site(T) + 60 * (np.arange(N) == 7)),
+        {"site", "a"},
+        node("a", lambda T: T.a + by_site(T) + 4 * (np.arange(N) == 7)),
+    ),
+    "outliers of a few rows apart": (
+        node("f", RNG.normal(size=N) + 60 * (np.arange(N) < 5)),
+        {"f"},
+        node("f", np.exp(1.5 * RNG.normal(size=N))),
+    ),
     "missing-code": (
         covariate("bmi", np.where(np.arange(N) % 50, RNG.normal(25, 3, N), 999)),
         {"bmi"},
@@ -210,6 +225,11 @@ CASES = {
         covariate("day_of_year", RNG.integers(1, 367, N)),
         {"day_of_year"},
         covariate("day_of_study", RNG.integers(1, 367, N)),
+    ),
+    "cyclic-covariate of a season": (
+        covariate("month", RNG.integers(1, 13, N)),
+        {"month"},
+        covariate("month", RNG.integers(5, 10, N)),
     ),
     "leak": (
         covariate("score", lambda T: np.exp(T.a) + 0.001 * RNG.normal(size=N)),
@@ -450,6 +470,8 @@ def test_texts_whose_rows_are_alike_may_be_subjects_the_widest_first():
     assert one.advice.parts["group"] == Argument("group", "artist")
     (one,) = found(alike, Z, "repeated-subjects", rest=rest)
     assert one.columns == ("artist",)  # a part of an artist says no more
+    sparse = rest.where(pd.Series(rng.random(N) < 0.4), " ")
+    assert not found(alike, Z, "repeated-subjects", rest=sparse)
     assert not found(X, Z, "repeated-subjects", rest=rest[["artist", "other"]])
     several = rest.assign(part=[f"l{i}" for i in np.where(rng.random(N) < 0.9, part, 0)])
     (one,) = found(alike, Z, "repeated-subjects", rest=several)
@@ -821,7 +843,7 @@ def test_what_looks_wrong_is_no_shape():
 def test_values_far_out_are_counted_in_all_columns():
     X, Z = clean()[0], AGE
     f = np.where(np.arange(N) == 7, 60.0, RNG.normal(size=N))
-    g = np.where(np.arange(N) % 50, RNG.normal(size=N), 90.0)
+    g = np.where(np.arange(N) % 33, RNG.normal(size=N), 90.0)
     (one,) = found(X.assign(f=f, g=g), Z, "outliers")
     n_far = (g == 90).sum()
     assert one.message.startswith(f"{1 + n_far} values are more than 10 robust standard deviations from")

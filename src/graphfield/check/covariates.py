@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 
 from graphfield.check.codes import FEW_VALUES, few_different
 from graphfield.check.corners import are_levels, cell_findings, corner_findings
+from graphfield.check.far_within_levels import far_within_levels
 from graphfield.check.findings import LEAK, Finding, drop_argument
 from graphfield.check.levels import level_findings, still_nodes
 from graphfield.check.relations import COPY_TOLERANCE, covariate_relation_findings, rank_correlation
@@ -45,7 +46,7 @@ _CYCLE_NAME = re.compile(
     r"(^|[_\W])(month|hour|weekday|wday|dow|day_?of_?week|season|quarter|mon|hr)($|[_\W])", re.IGNORECASE
 )
 _YEAR_NAME = re.compile(r"(^|[_\W])(day_?of_?(the_?)?year|yday|doy)($|[_\W])", re.IGNORECASE)
-_LONGEST_CYCLE, _LONGEST_YEAR = 31, 366
+_LONGEST_CYCLE, _LONGEST_YEAR, _LEAST_YEAR = 31, 366, 330
 
 
 def covariate_findings(
@@ -81,6 +82,7 @@ def covariate_findings(
             codes[name] = np.where(gaps, -1, level)[rows]
             text = pd.Series(as_text(Z.values[name])).where(~gaps, None)
             yield from still_nodes(name, text.to_numpy(), seen)
+            yield from far_within_levels(name, text.to_numpy(dtype=object), seen)
             levels[name] = text.to_numpy(dtype=object)[rows]
         else:
             whole[name] = filled_numbers(Z.values[name], gaps)
@@ -140,14 +142,15 @@ def _code_findings(name: str, present: pd.Series) -> Iterator[Finding]:
     is_day = _YEAR_NAME.search(name) is not None
     longest = _LONGEST_YEAR if is_day else _LONGEST_CYCLE
     whole = np.array_equal(values, np.round(values)) and first >= 0 and values[-1] <= longest
+    whole = whole and (values[-1] - first >= _LEAST_YEAR if is_day else first <= 1)  # else no ends meet
     if whole and (is_day or _CYCLE_NAME.search(name)):
         yield Finding(
             "cyclic-covariate",
             (name,),
             f"Covariate {name!r} is taken as a number, so that {first:g} and {values[-1]:g} are far apart, "
             "although the one may come right after the other.",
-            "Leave it so where what happens near these ends is not the question: curves along it hold, but need "
-            "not meet there. Its sine and cosine go round, but none of the two can be read without the other."
+            "Leave it so where what happens near these ends is not the question: curves along it hold, but "
+            "need not meet there. Its sine and cosine go round, but neither can be read without the other."
             if is_day
             else Message(
                 "Take it as categories with {categories}.",

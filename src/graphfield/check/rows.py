@@ -298,7 +298,7 @@ def _identifies_subjects(column: pd.Series) -> bool:
     if numeric and not np.equal(np.mod(column.dropna().to_numpy(dtype=np.float64), 1), 0).all():
         return False
     distinct = column.nunique()
-    if distinct < _FEWEST_SUBJECTS or len(column) < ROWS_PER_SUBJECT * distinct:
+    if distinct < _FEWEST_SUBJECTS or len(column) < ROWS_PER_SUBJECT * distinct or _is_sparse(column):
         return False
     if _SUBJECT_NAME.search(str(column.name)) is not None:
         return True
@@ -333,7 +333,13 @@ def _may_be_places(column: pd.Series) -> bool:
     if is_date(column.dropna()) or pd.api.types.is_numeric_dtype(column):
         return False
     distinct = column.nunique()
-    return distinct >= FEW_GROUPS and len(column) >= ROWS_PER_SUBJECT * distinct
+    return distinct >= FEW_GROUPS and len(column) >= ROWS_PER_SUBJECT * distinct and not _is_sparse(column)
+
+
+def _is_sparse(column: pd.Series) -> bool:
+    """Whether most rows have no value, blanks among these: of them nobody knows to whom they belong."""
+    text = column.astype("string").str.strip()
+    return bool((text.isna() | (text == "")).mean() > 0.5)
 
 
 def _share_between(nodes: pd.DataFrame, labels: pd.Series) -> float:

@@ -18,9 +18,11 @@ from graphfield.messages import Argument, Message, Row
 # Values beyond this many robust standard deviations from the median; above these shares of the rows, a shape,
 # and nothing at all, as the median is one of many equal values.
 FAR_OUT, FAR_OUT_SHARE, _MOST_FAR = 10.0, 0.005, 0.1
+# A larger share may be errors as well, where the nearest is so many times as far out as any of the others.
+_APART_SHARE, _GAP = 0.02, 1.5
 # Beyond this skewness a column is far from Gaussian (an exponential has 2).
 SKEWED = 2.0
-_FAR = f"more than {FAR_OUT:g} robust standard deviations from"
+FAR = f"more than {FAR_OUT:g} robust standard deviations from"
 # Numbers that people write for "missing". They are taken for it as the smallest or largest value of a column
 # that is there several times, and this many robust standard deviations from the median of the others.
 MISSING_CODES = (-8, -9, -88, -99, -888, -999, -9999, 88, 98, 99, 888, 998, 999, 9998, 9999)
@@ -102,7 +104,7 @@ def _is_missing_code(end: float, values: NDArray[np.float64]) -> bool:
     others = values[~there]
     if there.sum() < _CODE_TIMES or len(others) < 2 * _CODE_TIMES:
         return False
-    spread = _spread(others[:, None])[0] or others.std() or np.inf
+    spread = robust_spread(others[:, None])[0] or others.std() or np.inf
     return bool(abs(end - np.median(others)) > _CODE_DISTANCE * spread)
 
 
@@ -112,11 +114,11 @@ def _stands_apart(end: float, values: NDArray[np.float64]) -> bool:
     if len(others) < 2 * _CODE_TIMES:
         return False
     times, most = len(values) - len(others), np.unique(others, return_counts=True)[1].max()
-    beside = np.abs(others - end).min() > (_spread(others[:, None])[0] or others.std())
+    beside = np.abs(others - end).min() > (robust_spread(others[:, None])[0] or others.std())
     return bool(end < 0 <= others.min() or beside or times >= _CODE_TIMES * most)
 
 
-def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def robust_spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Robust standard deviation of each column; zero where more than half of the values are equal."""
     return _MAD_TO_SD * np.nanmedian(np.abs(values - np.nanmedian(values, axis=0)), axis=0)
 
@@ -145,12 +147,28 @@ def far_out_values(values: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 def _far_out(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     distance = np.abs(values - np.nanmedian(values, axis=0))
-    spread = np.where(_spread(values) > 0, _spread_beside_median(distance), 0)
+    spread = np.where(robust_spread(values) > 0, _spread_beside_median(distance), 0)
     return np.asarray(distance > FAR_OUT * np.where(spread > 0, spread, np.inf))
 
 
 def _are_few(far: NDArray[np.bool_], values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return np.asarray(far.sum(axis=0) <= np.maximum(1, FAR_OUT_SHARE * (~np.isnan(values)).sum(axis=0)))
+    few = far.sum(axis=0) <= np.maximum(1, FAR_OUT_SHARE * (~np.isnan(values)).sum(axis=0))
+    return np.asarray(few | _are_apart(far, values))
+
+
+def _are_apart(far: NDArray[np.bool_], values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Columns whose few far values a gap keeps apart from all others: a tail has none."""
+    distance = np.where(np.isnan(values), 0.0, np.abs(values - np.nanmedian(values, axis=0)))
+    nearest = np.where(far, distance, np.inf).min(axis=0, initial=np.inf)
+    others = np.where(far, 0.0, distance).max(axis=0, initial=0.0)
+    most = np.maximum(1, _APART_SHARE * (~np.isnan(values)).sum(axis=0))
+    return np.asarray((nearest >= _GAP * others) & (far.sum(axis=0) <= most))
+
+
+def far_and_apart(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """The few values of columns that are far from all others, with a gap between."""
+    far = _far_out(values)
+    return far & _are_apart(far, values)
 
 
 def far_out_findings(
@@ -177,13 +195,13 @@ def far_out_findings(
             role=role.capitalize(),
             name=names[few[0]],
             several=agreed(total, "a value", f"{total:,} values"),
-            far=_FAR,
+            far=FAR,
             such_as=agreed(total, "", "such as "),
             such=_farthest(values[:, few[0]]),
         )
     else:
         where = Message(
-            "{total:,} values are {far} the median of their {role}s", total=total, far=_FAR, role=role
+            "{total:,} values are {far} the median of their {role}s", total=total, far=FAR, role=role
         )
         what = (
             Message(
