@@ -125,6 +125,21 @@ def test_a_node_that_others_determine_counts_in_gains_like_any_other(found):
     assert "They may order methods differently" in found.reading
 
 
+def test_a_method_that_is_ahead_by_chance_is_named_and_not_best(found):
+    static = next(one for one in found.fits if one.name == "static")
+    left = np.random.default_rng(0).normal(size=static.left.shape)
+    known = replace(static, left=left, values=left)
+    clear = left * 0.97
+    lucky = left * np.where(np.arange(len(left))[:, None] % 2, 0.3, 1.32)  # much better and much worse
+    fits = (known, replace(known, name="steady", left=clear), replace(known, name="lucky", left=lucky))
+    compared = gf.MethodComparison(fits, ())
+    gains = compared.table.set_index("method")["gain"]
+    assert gains["lucky"] > gains["steady"]
+    assert compared.best == "steady"
+    assert "steady is the best of those that predict clearly better" in compared.ranking
+    assert "lucky is ahead of it, but not clearly better" in compared.ranking
+
+
 def test_memory_is_that_of_one_method_and_not_of_those_before():
     for megabytes in (60, 20):
         before = method_fits.count_memory()

@@ -173,7 +173,14 @@ class MethodComparison:
         of += f"{taken_as(self.nodes)},"
         if self.best == STATIC:
             return f"{of} none predicts clearly better than {STATIC} (one graph for all)."
+        ahead = [name for name, own in self._gains.items() if own.value > gain.value]
         text = f"{of} {self.best} predicts best: its squared error is {gain.side} that of {STATIC}."
+        if ahead:
+            text = (
+                f"{of} {self.best} is the best of those that predict clearly better than {STATIC}: its "
+                f"squared error is {gain.side} that of {STATIC}. {first_few(ahead, _NAMED)} "
+                f"{agreed(len(ahead), 'is', 'are')} ahead of it, but not clearly better than {STATIC}."
+            )
         one_graph = self._with_one_graph(self._fit(self.best))
         if one_graph is None:
             return text
