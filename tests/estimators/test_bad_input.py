@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import graphfield as gf
+from graphfield.cli.words import render_for_shell
 
 
 def test_different_lengths(estimator, data):
@@ -380,3 +383,52 @@ def test_numbers_with_a_currency_or_a_percent_sign_say_so(texts):
 def test_groups_that_are_no_labels_are_refused_where_gaps_are_dropped(data, groups):
     with pytest.raises(gf.DataError, match=r"groups must hold one label per row of X \(120\)"):
         gf.RegGMM(missing="drop").fit(*data, groups=groups)
+
+
+TELL_LEVELS = [
+    gf.KernelCGM(bandwidth=1.0, penalty=0.2),
+    gf.BayesianCGM(n_sweeps=10, n_draws=8, inclusion=0.5, slab=0.3, random_state=0),
+    gf.RegGMM(),
+    gf.TreeCGM(max_leaves=1, random_state=0),
+]
+
+
+@pytest.mark.parametrize("model", TELL_LEVELS, ids=lambda model: type(model).__name__)
+@pytest.mark.filterwarnings("ignore::graphfield.TrainingWarning", "ignore::graphfield.ThresholdWarning")
+def test_levels_with_hardly_a_row_are_named(model):
+    """The method, what it needs, what it got, and what to do, also in the words of the shell."""
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    site = pd.Series(["usual", "other"] * 185 + [f"s{i}" for i in range(30)])
+    with pytest.warns(gf.DataWarning) as told:
+        model.fit(X, pd.DataFrame({"site": site, "age": X.sum(axis=1)}))
+    assert len([one for one in told if issubclass(one.category, gf.DataWarning)]) == 1
+    said = told[0].message.args[0]
+    assert said.startswith(f"{type(model).__name__} needs 2 rows of a level at least")
+    assert "30 of the 32 levels of covariate 'site' have fewer: 's0' (1), 's1' (1)" in said
+    assert said.endswith(
+        "and 24 more. Their graphs are guesses. Pool rare levels with from_table(..., rare=5)."
+    )
+    assert render_for_shell(said, argparse.Namespace(rare=None)).endswith("Pool rare levels with --rare 5.")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"a": 100, "b": 50, "c": 1}, "1 of the 3 levels .* has fewer: 'c' .1.. Its graph .* Merge levels"),
+        ({"a": 100, "b": 1}, "1 of the 2 levels .* Merge levels that are alike in meaning, or leave"),
+        ({f"s{i}": 4 for i in range(30)}, "needs 5 rows .* 30 of the 30 levels .* Merge levels"),
+        ({"a": 100, "b": 1, "c": 7}, r"1 of the 3 levels .* Pool rare levels with from_table\(..., rare=8\)"),
+    ],
+)
+def test_pooling_is_advised_where_it_helps(sizes, message):
+    site = np.repeat(list(sizes), list(sizes.values()))
+    X = np.random.default_rng(0).normal(size=(len(site), 3))
+    with pytest.warns(gf.DataWarning, match=message):
+        gf.RegGMM().fit(X, pd.DataFrame({"site": site}))
+
+
+@pytest.mark.parametrize("sizes", [{"a": 100, "b": 2, "c": 3}, {f"s{i}": 5 for i in range(30)}])
+def test_levels_with_some_rows_need_no_words(sizes):
+    site = np.repeat(list(sizes), list(sizes.values()))
+    X = np.random.default_rng(0).normal(size=(len(site), 3))
+    gf.RegGMM().fit(X, pd.DataFrame({"site": site}))

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.covariate_text import alike_levels
-from graphfield.data.covariates import OTHER, POOLED
-from graphfield.data.frames import Frame
+from graphfield.data.covariate_text import MANY_LEVELS, alike_levels
+from graphfield.data.covariates import OTHER, POOLED, CovariateEncoder
+from graphfield.data.frames import Frame, with_columns
 from graphfield.data.level_text import as_text, is_categorical, is_ordered, level_order
 from graphfield.data.missing import bad_entries
 from graphfield.exceptions import (
@@ -20,10 +20,15 @@ from graphfield.exceptions import (
     ParameterError,
     agreed,
     count,
+    first_few,
     listing,
     suggestion,
 )
-from graphfield.messages import Argument
+from graphfield.messages import Argument, Message
+
+# Rows without which a level has no graph; those that many levels are to have on average, and a pool in all;
+# those of a level that is not pooled for the sake of others. Levels that are named.
+_LEAST, _FEW, _LARGE, _NAMED = 2, 5, 20, 6
 
 
 def pool_counted(
@@ -78,7 +83,7 @@ def pool_rare(
             _warn_of_own(str(name), few, counts)
             pooled[str(name)] = few
             columns[name] = _in_order(column, text.where(~text.isin(few), OTHER).where(present, None))
-    result = Z.assign(**columns)
+    result = with_columns(Z, columns)
     result.attrs[POOLED] = pooled  # for the encoder of a model, which is asked about these levels later
     return result, pooled
 
@@ -110,6 +115,38 @@ def rare_enough(sizes: Sequence[int], least: int) -> int:
         if place and total >= least:
             return max(least, size + 1)
     return least
+
+
+def warn_of_rare(method: str, encoder: CovariateEncoder) -> None:
+    """Name the levels that a method, which tells levels apart, has too few training rows for."""
+    for column in encoder.categorical:
+        rows = encoder.level_rows(column)
+        least = _FEW if len(rows) > max(MANY_LEVELS, encoder.n_rows / _FEW) else _LEAST
+        few = [f"{level!r} ({n})" for level, n in rows.items() if n < least]
+        if few:
+            said = Message(
+                "{method} needs {least} rows of a level at least to tell it from the others, and {few} of "
+                "the {all} levels of covariate {column!r} {have} fewer: {shown}. {graphs}. {pool}.",
+                method=method,
+                least=least,
+                few=f"{len(few):,}",
+                all=f"{len(rows):,}",
+                column=column.name,
+                have=agreed(len(few), "has", "have"),
+                shown=first_few(few, _NAMED),
+                graphs=agreed(len(few), "Its graph is a guess", "Their graphs are guesses"),
+                pool=_how_to_pool(list(rows.values())),
+            )
+            warnings.warn(said, DataWarning, stacklevel=4)
+
+
+def _how_to_pool(sizes: list[int]) -> Message | str:
+    """Where rare levels have enough rows together, and a level is left to differ from."""
+    least = rare_enough(sizes, _FEW)
+    together = sum(size for size in sizes if size < least)
+    if together < _FEW or least > _LARGE or max(sizes) < least:
+        return "Merge levels that are alike in meaning, or leave the covariate out"
+    return Message("Pool rare levels with {rare}", rare=Argument("rare", least, "from_table"))
 
 
 def _check_numbers(least: Mapping[str, object], names: list[str]) -> None:

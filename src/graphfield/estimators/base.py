@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.group_levels import LevelCheck
+from graphfield.data.rare_levels import warn_of_rare
 from graphfield.data.row_source import RowSource
 from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
@@ -73,6 +74,7 @@ class GraphEstimator(InNotebooks, NodeQuestions, RowOutputs, BaseEstimator, ABC)
     _streams: ClassVar[tuple[str, ...]] = ("split", "gap")
     # An estimator that ignores covariates accepts a Z without columns.
     _uses_covariates: ClassVar[bool] = True
+    _knows_levels: ClassVar[bool] = False  # whether it tells levels of a category apart, which takes rows
     # Whether it fits rows that do not fit in memory; others are given a sample of them.
     takes_all_rows: ClassVar[bool] = False
 
@@ -148,10 +150,9 @@ class GraphEstimator(InNotebooks, NodeQuestions, RowOutputs, BaseEstimator, ABC)
         self.level_check_ = data.levels
         self.held_out_rows_ = None if data.held_out is None else data.Z.places[data.held_out]
         self.field_ = field.with_threshold(self._find_threshold(field, data))
+        vars(self).pop("feature_names_in_", None)
         if field.schema.nodes_named:
             self.feature_names_in_ = np.array(field.schema.node_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         return self
 
     def _find_threshold(self, field: GraphField, data: TrainingSet) -> Threshold:
@@ -188,6 +189,8 @@ class GraphEstimator(InNotebooks, NodeQuestions, RowOutputs, BaseEstimator, ABC)
     def _learn_schema(self, data: TrainingSet, *, standardize: bool, unknown: str) -> Schema:
         encoder = CovariateEncoder(standardize=standardize, unknown=unknown)
         encoder.fit(data.Z, allow_empty=not self._uses_covariates)
+        if self._knows_levels:
+            warn_of_rare(type(self).__name__, encoder)
         inputs = data.inputs
         return Schema(list(inputs.node_names), inputs.nodes_named, encoder, types=inputs.types)
 
@@ -243,10 +246,8 @@ class GraphEstimator(InNotebooks, NodeQuestions, RowOutputs, BaseEstimator, ABC)
 
     def iter_coef(self, Z: TableLike) -> Iterator[NDArray[np.float32]]:
         """:meth:`predict_coef` in consecutive blocks of rows, in bounded memory."""
-        of_kind = (
-            ask.coefficient_blocks if self._field().schema.types is None else effects.natural_coefficients
-        )
-        yield from of_kind(self._field(), Z)
+        of_numbers = self._field().schema.types is None
+        yield from (ask.coefficient_blocks if of_numbers else effects.natural_coefficients)(self._field(), Z)
 
     def partial_correlations(self, Z: TableLike) -> NDArray[np.float32]:
         """Signed partial correlations at each row of Z: (n, p, p); no sign where nodes have many levels."""

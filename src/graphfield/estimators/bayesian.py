@@ -133,6 +133,7 @@ class BayesianCGM(GraphEstimator):
 
     _streams: ClassVar = ("split", "gap", "chains")
     takes_all_rows = True
+    _knows_levels = True
 
     inclusion: float | str | tuple[float, float] = parameter("auto", Custom(_check_inclusion))
     slab: float | str = parameter("auto", WordOrNumber(("auto",)))

@@ -127,6 +127,8 @@ class KernelCGM(OfScores):
     (2, 5, 5)
     """
 
+    _knows_levels = True
+
     method: str = parameter("joint", Choice(_FACES))
     bandwidth: float | str = parameter("auto", Custom(_check_bandwidth))
     penalty: float | str = parameter("auto", WordOrNumber(("auto",)))

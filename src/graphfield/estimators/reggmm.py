@@ -114,6 +114,8 @@ class RegGMM(GraphEstimator):
     (2, 50, 50)
     """
 
+    _knows_levels = True
+
     penalty: str = parameter("ridge", Choice(PENALTIES))
     ridge: float | str = parameter(1e-3, WordOrNumber(("cv",)))
     sparsity: float | str = parameter("cv", WordOrNumber(("cv",)))

@@ -119,6 +119,7 @@ class TreeCGM(GraphEstimator):
     """
 
     _streams = ("split", "tree", "gap")
+    _knows_levels = True
 
     max_leaves: int = parameter(32, Number(1, integer=True))
     min_leaf_rows: int | None = parameter(None, Number(MIN_SAMPLES, integer=True, optional=True))
