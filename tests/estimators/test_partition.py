@@ -252,6 +252,27 @@ def test_one_leaf_on_request_and_rows_per_leaf():
     assert model.n_leaves_ == 1 or np.bincount(model.leaf(Z)).min() >= 350
 
 
+@pytest.mark.parametrize("n", [300, 700])  # the penalty of a leaf is chosen by folds, or on held-out rows
+@pytest.mark.parametrize(("move", "center"), [(0.0, "constant"), (2.0, "covariates")])
+def test_one_leaf_is_a_graphical_lasso(n, move, center):
+    """With the same penalty; means that move with z are taken out by both, or by none."""
+    rng = np.random.default_rng(0)
+    Z = rng.uniform(-1, 1, (n, 2))
+    X = rng.normal(size=(n, 5)) @ (np.eye(5) + 0.5 * np.eye(5, k=1)) + move * Z[:, :1]
+    X *= np.geomspace(0.1, 50, 5)
+    tree = gf.TreeCGM(max_leaves=1, random_state=0).fit(X, Z)
+    penalty = "cv" if n == 300 else float(tree.leaf_penalties_[0])
+    alone = gf.GraphicalLasso(penalty=penalty, center=center).fit(X, Z)
+    assert tree.leaf_penalties_ == pytest.approx([alone.penalty_])
+    at = Z[:3]
+    for method in ("predict_coef", "partial_correlations", "predict_precision", "predict_scale"):
+        np.testing.assert_allclose(
+            getattr(tree, method)(at), getattr(alone, method)(at), rtol=1e-6, atol=1e-9
+        )
+    np.testing.assert_allclose(tree.predict(X, Z), alone.predict(X, Z), rtol=1e-6, atol=1e-9)
+    assert np.abs(alone.partial_correlations(at)).max() > 0.3
+
+
 @pytest.mark.slow
 def test_rows_of_one_group_are_held_out_together():
     X, Z = two_regimes(200)

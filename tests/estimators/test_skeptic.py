@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import graphfield as gf
 from graphfield.data.marginals import normal_scores
+from graphfield.estimators.registry import ESTIMATORS, find_estimator
 from graphfield.solvers.rank_correlations import local_rank_correlations, rank_correlations
 
 
@@ -149,3 +150,15 @@ def test_weighted_ranks_are_those_of_repeated_rows(data):
 def test_other_words_are_refused():
     with pytest.raises(gf.ParameterError, match="'skeptic'"):
         gf.GraphicalLasso(marginals="sceptic").fit(*chain(60))
+
+
+def test_who_takes_scores_is_what_the_guide_says():
+    """docs/guide/other-methods.md names them: some have the parameter, AutoCGM does it for its candidates."""
+    without = {name for name in ESTIMATORS if "marginals" not in find_estimator(name).parameter_names()}
+    made_of_others = {name for name in without if "estimator" in find_estimator(name).parameter_names()}
+    alone = {"TreeCGM", "RegGMM", "BayesianCGM", "NodewiseLasso", "ContextualizedCGM"}
+    assert without - made_of_others == alone
+    X, Z = chain(300, p=4)
+    params = {"candidates": ("static", "tree", "linear"), "marginals": "normal", "random_state": 0}
+    plain, skewed = (gf.AutoCGM(**params).fit(values, Z).held_out_ for values in (X, np.exp(X)))
+    pd.testing.assert_frame_equal(plain.drop(columns="seconds"), skewed.drop(columns="seconds"))
