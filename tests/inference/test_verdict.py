@@ -536,6 +536,15 @@ def test_a_comparison_that_is_not_in_favour_of_one_graph_is_said():
     assert "above that of the best single graph (graphical lasso)" in said
 
 
+@pytest.mark.parametrize("moves", [True, False])
+def test_no_error_is_more_than_all_of_another_below_it(moves):
+    """As that of curves may be, in units of the error of their own average."""
+    gain = gf.ModelGain(Gain(0.1, 0.02), Gain(2.7, 0.5), Gain(0.4, 0.01), 400, 400, 5)
+    said = reach_verdict(Fitted(covariates=("age",), moves=moves), gain).paragraph
+    assert "25 % of that of the best single graph (graphical lasso)" in said
+    assert "270" not in said
+
+
 @pytest.mark.slow
 def test_the_best_single_graph_is_not_compared_with_itself():
     X, Z = chain(200, 0.0, seed=1)

@@ -103,7 +103,9 @@ class ByCluster(GraphEstimator):
         known = [inner] * len(models)
         parts = fit_parts(models, data, lambda Z: empty.part_of(empty.encode(Z)), known, data.groups, names)
         self._models = models
-        return with_typical_scale(replace(empty, parts=parts), data.Z)
+        # Numbers that enter the parts by curves do so in the whole.
+        common = replace(empty.common, schema=replace(schema, types=parts[0].schema.types))
+        return with_typical_scale(replace(empty, common=common, parts=parts), data.Z)
 
     @property
     def _clusters(self) -> ClusterField:

@@ -28,6 +28,7 @@ from graphfield.estimators.composite import (
 )
 from graphfield.estimators.inputs import Inputs, child_seeds, root_seed
 from graphfield.estimators.parameters import COUNT, Choice, Custom, Flag, Seed, hyper_parameters, parameter
+from graphfield.estimators.registry import has_curves, trains_together
 from graphfield.estimators.training_set import TrainingSet
 from graphfield.exceptions import DataError, DataWarning, GraphfieldError, ParameterError, agreed, named
 from graphfield.fields.average import AverageField, member_spread
@@ -44,7 +45,8 @@ class Ensemble(AveragedGraph):
     A fit depends on chance: on the rows it holds out and, for a neural model, on where it starts and the
     order of its steps. An average of a few fits depends on it less and mostly ranks edges better; and
     :meth:`spread` says how much they disagree. Members that are :class:`DNNCGM` train together as one
-    computation (:func:`fit_together`), others one after the other.
+    computation (:func:`fit_together`), others, and those whose numbers enter by curves (``features``), one
+    after the other.
 
     Parameters
     ----------
@@ -95,23 +97,24 @@ class Ensemble(AveragedGraph):
         prototype = self._prototype()
         policy = self.unknown or _setting(prototype, "unknown", "average")
         schema = self._learn_schema(data, standardize=True, unknown=policy)
-        schema, seen = self._learn_marginals(data, schema, _marginals(prototype))
+        # Curves are of nodes as they are; a member says so where it is told otherwise.
+        wanted = "raw" if (curves := has_curves(prototype)) else _marginals(prototype)
+        schema, seen = self._learn_marginals(data, schema, wanted)
         members = [
             _reseeded(clone(prototype), data.streams[f"member {which}"])
             for which in range(int(self.n_members))
         ]
-        for member in members:  # they get scores, where it is to be scores
-            wanted = _settings(member, "marginals")
-            member.set_params(**{key: "raw" for key, value in wanted.items() if value != SKEPTIC})
+        for member in members:
+            if not curves:  # they get scores, where it is to be scores
+                own = _settings(member, "marginals")
+                member.set_params(**{key: "raw" for key, value in own.items() if value != SKEPTIC})
             if policy == "average":
                 member.set_params(**dict.fromkeys(_settings(member, "unknown"), policy))
         rows = None
         if self.resample:
             rows = _drawn_rows(seen.inputs, data.labels, len(members), data.streams["draw"])
-        # By name: asking for the class would import torch for an ensemble of trees. Its subclasses
-        # may fit in another way.
-        neural = type(prototype).__module__ == "graphfield.estimators.dnncgm" and schema.types is None
-        fit_some = partial(_fit_some, members, seen, rows, together=neural)
+        together = schema.types is None and trains_together(prototype)
+        fit_some = partial(_fit_some, members, seen, rows, together=together)
         # As many parts as there are workers of the user; otherwise all here.
         parts = np.array_split(np.arange(len(members)), max(1, min(offered_workers(), len(members))))
         members = [member for fitted in in_processes(fit_some, parts) for member in fitted]

@@ -58,22 +58,28 @@ class HeldOut:
 
         The difference to :meth:`residuals` is what is gained because the graph varies, and nothing else.
         """
-        return self.residuals_with(field, average_weights(field, Z))
+        weights = average_weights(field, Z)
+        if field.schema.types is None:
+            return self.residuals_with(field, weights)
+        return self._deviances_with(field, field.schema.types, weights)
+
+    def residuals_alone(self, field: GraphField) -> NDArray[np.float64]:
+        """What is left without any other node."""
+        if field.schema.types is None:
+            return self.residuals_with(field, np.zeros((field.n_nodes,) * 2))
+        return self._deviances_with(field, field.schema.types, np.zeros((field.n_links, field.n_columns)))
 
     def _links(self, field: GraphField) -> NDArray[np.float64]:
-        links = np.empty((len(self.values), field.n_columns))
+        links = np.empty((len(self.values), field.n_links))
         for rows, part in field.fit_links(self.values, encode_rows(field, self.Z)):
             links[rows] = part
         return links
 
     def residuals_with(self, field: GraphField, weights: NDArray) -> NDArray[np.float64]:
-        """What is left with the means, scales and normal scores of ``field``, but one graph at every z.
+        """What is left of numbers with the means, scales and normal scores of ``field``, but one graph.
 
-        Its weights are those of nodes divided by the field's units, which may move with z as scales do; of
-        columns, as links have them, where some nodes are no numbers.
+        Its weights are those of nodes divided by the field's units, which may move with z as scales do.
         """
-        if field.schema.types is not None:
-            return self._deviances_with(field, field.schema.types, weights)
         here, scores = field.at(encode_rows(field, self.Z)), field.schema.scores
         mean, unit = here.offsets, here.units
         values = self.values if scores is None else scores.transform(self.values)
@@ -81,8 +87,9 @@ class HeldOut:
         return self.values - (fitted if scores is None else scores.restore(fitted, self.values))
 
     def _deviances_with(self, field: GraphField, types: NodeTypes, weights: NDArray) -> NDArray[np.float64]:
+        """What is left where columns have these weights, as links have them, at every z."""
         blocks, links, rows = Blocks.of_links(types), self._links(field), encode_rows(field, self.Z)
-        columns = blocks.columns(self.values)
+        columns = field.link_columns(self.values)
         for where, part in parts_of(rows, rows_at_a_time(field.n_columns)):
             own, means = field.links_at(part)
             links[where] += np.einsum("njk,nk->nj", weights - own, columns[where] - means)
@@ -90,7 +97,7 @@ class HeldOut:
 
 
 def average_weights(field: GraphField, Z: Frame) -> NDArray[np.float64]:
-    """Over the rows of Z, (p, p); of columns, (d, d), as links have them, where some nodes are no numbers."""
+    """Over the rows of Z, (p, p); of columns, (links, d), where nodes are levels, counts or curves."""
     if field.schema.types is None:
         return _average_over(field, Z, lambda here: here.weights)
     return _average_over(field, Z, lambda here: field.links_at(here.at)[0])

@@ -94,6 +94,8 @@ class NodeQuestions:
             mean of a number (of the codes 0, 1, ... of ordinal levels), the log-odds of a binary node, the
             logarithm of a count, per unit of the source. A node with more than two levels has a line for
             each: effects are on the logarithm of its probability, up to one constant for all, and those of a
-            source add up to zero over its levels. Other nodes have no level ("").
+            source add up to zero over its levels. A number that enters by a curve (``features``) has a line
+            for each of some of its values, at most two standard deviations from its mean (in the rows of the
+            fit of each cluster; on average over the members of an ensemble). Other nodes have no level ("").
         """
         return effects.effects(self._field(), Z, source, target)

@@ -152,3 +152,17 @@ def takes_node_types(name: str) -> bool:
 def kind_parameters(model: Any) -> list[str]:
     """Parameters by which a model, or one inside it, is told what nodes are."""
     return [key for key in model.get_params() if key.split("__")[-1] == "node_types"]
+
+
+def has_curves(model: Any) -> bool:
+    """Whether numbers enter a model, or one inside it, by curves."""
+    params = model.get_params()
+    return any(key.split("__")[-1] == "features" and value != "linear" for key, value in params.items())
+
+
+def trains_together(model: Any) -> bool:
+    """Whether several fits of a model, to numbers, are one computation.
+
+    By name: asking for the class would import torch for a tree. Its subclasses may have a fit of their own.
+    """
+    return type(model).__module__ == ESTIMATORS["DNNCGM"].module and not has_curves(model)

@@ -47,6 +47,10 @@ class AverageField(GraphField):
     kind: ClassVar[str] = "average"
 
     @property
+    def made_of(self) -> Sequence[GraphField]:
+        return self.members
+
+    @property
     def uses_covariates(self) -> bool:
         return any(member.uses_covariates for member in self.members)
 
@@ -92,7 +96,7 @@ class AverageField(GraphField):
 
     def fit_links(self, values: NDArray, rows: Rows) -> Iterator[Part]:
         def links(member: GraphField, own: Rows) -> NDArray[np.float64]:
-            found = np.empty((len(values), self.n_columns))
+            found = np.empty((len(values), self.n_links))
             for where, part in member.fit_links(values, own):
                 found[where] = part
             return found
@@ -103,6 +107,12 @@ class AverageField(GraphField):
         found = [member.links_at(own) for member, own in zip(self.members, rows.members, strict=True)]
         weights, means = (np.tensordot(self.shares, parts, axes=1) for parts in zip(*found, strict=True))
         return weights, means
+
+    def curve_values_at(self, rows: Rows, node: int) -> NDArray[np.float64]:
+        return self._average(rows, lambda member, own: member.curve_values_at(own, node))
+
+    def curves_at(self, rows: Rows, node: int, values: NDArray) -> NDArray[np.float64]:
+        return self._average(rows, lambda member, own: member.curves_at(own, node, values))
 
     def units_at(self, rows: Rows) -> NDArray[np.float64]:
         """Those of the first member; those of the others are much the same."""
@@ -155,12 +165,16 @@ class AverageField(GraphField):
 
 
 def average(common: Common, fields: Sequence[GraphField], weights: Sequence[float] | NDArray) -> AverageField:
-    """The average of fields of the same nodes and covariates; those without weight are left out."""
+    """The average of fields of the same nodes and covariates; those without weight are left out.
+
+    Numbers that enter all of them by curves do so in their average.
+    """
     given = np.asarray(weights, dtype=np.float64)
     if len(given) != len(fields) or not (given >= 0).all() or not given.sum() > 0:
         raise ValueError(f"one weight >= 0 per member is needed, got {given} for {len(fields)}")
     members = [field for field, share in zip(fields, given, strict=True) if share > 0]
-    return AverageField(common, members, given[given > 0] / given.sum())
+    schema = replace(common.schema, types=members[0].schema.types)
+    return AverageField(replace(common, schema=schema), members, given[given > 0] / given.sum())
 
 
 # Bytes of weights of one member held at a time where members are told apart: sums are doubles.

@@ -18,6 +18,7 @@ from graphfield.data.nodes import NodeScaler
 from graphfield.data.saved_arrays import MAX_COEFFICIENT, AtMost, SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.fields.base import Common, Conditionals, GraphField, State
+from graphfield.fields.columns import CURVE_STEPS
 from graphfield.fields.schema import Rows, Schema
 from graphfield.fields.state import pack_parts, unpack_field
 from graphfield.fields.streaming import Part, joined_parts
@@ -99,6 +100,19 @@ class BlockField(GraphField):
     def links_at(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         here = self.columns.at(rows)
         return self.blocks.link_weights(here.weights), self.blocks.natural_means(here.offsets)
+
+    def link_columns(self, values: NDArray) -> NDArray[np.float64]:
+        return self.blocks.natural_means(self.blocks.columns(values))
+
+    def curve_values_at(self, rows: Rows, node: int) -> NDArray[np.float64]:
+        """Within two standard deviations of the mean of the training rows."""
+        values = self.blocks.location[node] + self.blocks.spread[node] * CURVE_STEPS
+        return np.broadcast_to(values, (len(rows), len(values)))
+
+    def curves_at(self, rows: Rows, node: int, values: NDArray) -> NDArray[np.float64]:
+        weights = self.links_at(rows)[0][:, :, self.blocks.slices[node]]
+        functions = self.blocks.curve_at(node, values.reshape(-1)).reshape(*values.shape, -1)
+        return np.asarray(weights @ functions.swapaxes(1, 2))
 
     def fit_parameters(self, values: NDArray, rows: Rows) -> Iterator[Part]:
         """Positions of some rows and the natural parameters of the columns there, until all rows were."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.blocks import Blocks
+from graphfield.exceptions import ParameterError
 from graphfield.fields.schema import Rows, Schema
 from graphfield.fields.streaming import Part, cache_slices
 from graphfield.graphs.strength import block_strengths
+
+# Values of a number that enters by a curve, in standard deviations from its mean.
+CURVE_STEPS = np.linspace(-2, 2, 9)
 
 
 class ColumnQuestions:
@@ -20,6 +24,8 @@ class ColumnQuestions:
     A kind of field that takes such nodes gives :meth:`column_strengths_at`, :meth:`column_residuals`,
     :meth:`fit_links` and :meth:`links_at`; fields made of fields pass the questions on. Links are in units
     that all fields have in common: means of numbers, log-odds, logarithms of counts (``Blocks.of_links``).
+    Numbers that enter by curves own more columns than links; a field of these also gives
+    :meth:`curve_values_at` and :meth:`curves_at`.
     """
 
     @property
@@ -30,15 +36,31 @@ class ColumnQuestions:
     def scales_at(self, rows: Rows) -> NDArray[np.float64]: ...
 
     @property
+    def made_of(self) -> Sequence[ColumnQuestions]:
+        """The fields that this one is made of, whose nodes own as many columns; none of one that is not."""
+        return ()
+
+    @property
     def column_starts(self) -> NDArray[np.intp]:
-        """First of the columns that each node owns, (p,): one each, unless nodes have levels."""
+        """First of the columns that each node owns, (p,): one each, unless nodes have levels or curves."""
+        if self.made_of:
+            return self.made_of[0].column_starts
         types = self.schema.types
         return np.arange(self.schema.n_nodes) if types is None else types.starts
 
     @property
     def n_columns(self) -> int:
+        return self.made_of[0].n_columns if self.made_of else self.n_links
+
+    @property
+    def n_links(self) -> int:
         types = self.schema.types
         return self.schema.n_nodes if types is None else int(types.widths.sum())
+
+    def is_curve(self, node: int) -> bool:
+        """Whether a number enters by more than itself."""
+        width = np.diff(self.column_starts, append=self.n_columns)[node]
+        return self.schema.node_kinds[node] == "gaussian" and bool(width > 1)
 
     def column_strengths_at(self, rows: Rows) -> NDArray[np.float32]:
         """Directed strengths between columns, (m, d, d), in units of what is left of both."""
@@ -53,10 +75,25 @@ class ColumnQuestions:
         raise NotImplementedError
 
     def links_at(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What columns, less their means given z, do to links, (m, d, d), and these means, (m, d)."""
+        """What columns, less their means given z, do to links, (m, links, d), and these means, (m, d)."""
+        raise NotImplementedError
+
+    def curve_values_at(self, rows: Rows, node: int) -> NDArray[np.float64]:
+        """Values of a number at which its curves are told, (m, values)."""
+        raise NotImplementedError
+
+    def curves_at(self, rows: Rows, node: int, values: NDArray) -> NDArray[np.float64]:
+        """What these values (m, values) of a number do to links, against its mean: (m, links, values)."""
         raise NotImplementedError
 
     # -- what follows from these ------------------------------------------------------------
+
+    def link_columns(self, values: NDArray) -> NDArray[np.float64]:
+        """Columns of values of nodes in the units in which :meth:`links_at` takes them, (n, d)."""
+        if self.made_of:
+            return _same_columns([own.link_columns(values) for own in self.made_of])
+        assert self.schema.types is not None
+        return Blocks.of_links(self.schema.types).columns(values)
 
     def block_weights_at(self, rows: Rows) -> NDArray[np.float32]:
         """Weights of nodes, (m, p, p)."""
@@ -76,3 +113,13 @@ class ColumnQuestions:
         blocks = Blocks.of_links(self.schema.types)
         for where, links in self.fit_links(values, rows):
             yield where, blocks.node_means(links)
+
+
+def _same_columns(columns: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Those of fields that another is made of: curves of other rows are made of other functions."""
+    if any(not np.array_equal(own, columns[0]) for own in columns[1:]):
+        raise ParameterError(
+            "A model that is made of several, each with curves of its own (features), has no average graph "
+            "to be compared with. Give one whose features are 'linear', or a single DNNCGM."
+        ).about(argument="model")
+    return columns[0]

@@ -15,13 +15,9 @@ from graphfield.data.missing import check_complete, handle_missing
 from graphfield.data.node_types import NodeTypes
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.fields.base import GraphField
-from graphfield.fields.blocks import BlockField
 from graphfield.fields.questions import coefficients, match_rows, read_values, score_values
 from graphfield.fields.schema import Rows
 from graphfield.fields.walker import row_blocks
-
-# Values of a number that enters by a curve, in standard deviations from its mean.
-_CURVE_STEPS = np.linspace(-2, 2, 9)
 
 
 def find_node(field: GraphField, node: Any) -> int:
@@ -71,14 +67,31 @@ def effects(field: GraphField, Z: Any, source: Any, target: Any) -> pd.DataFrame
         )
     types = field.schema.types
     if types is None:
-        return _effect_table(coefficients(field, Z)[:, j, k][:, None, None], [""], [""])
-    ends = np.append(field.column_starts, field.n_columns)
-    (ahead, of_target), (back, of_source) = _levels(types, j), _values(field, types, k)
+        found = coefficients(field, Z)[:, j, k][:, None, None]
+        return _effect_table(found, np.full((len(found), 1), "", dtype=object), [""])
+    ahead, of_target = _levels(types, j)
     rows = slice(types.starts[j], types.starts[j] + types.widths[j])
     distinct, index = field.distinct(field.rows(Z))
-    parts = [field.links_at(here.at)[0][:, rows, ends[k] : ends[k + 1]] for here in field.chunks(distinct)]
-    found = ahead @ np.concatenate(parts) @ back.T  # (m, of target, of source)
-    return _effect_table(found[index], of_source, of_target)
+    of_rows = _curve if field.is_curve(k) else _per_level
+    parts = [of_rows(field, here.at, rows, k) for here in field.chunks(distinct)]
+    found, of_source = (np.concatenate(own) for own in zip(*parts, strict=True))
+    return _effect_table((ahead @ found)[index], of_source[index], of_target)  # (n, of target, of source)
+
+
+def _per_level(field: GraphField, rows: Rows, links: slice, source: int) -> tuple[NDArray, NDArray]:
+    """What a source does to some links at these rows, and of which of its levels that is told."""
+    types, start = field.schema.types, field.column_starts[source]
+    assert types is not None
+    back, names = _levels(types, source)
+    weights = field.links_at(rows)[0][:, links, start : start + types.widths[source]]
+    return weights @ back.T, np.broadcast_to(np.array(names, dtype=object), (len(rows), len(names)))
+
+
+def _curve(field: GraphField, rows: Rows, links: slice, source: int) -> tuple[NDArray, NDArray]:
+    """The same of a number that enters by a curve, at some of its values."""
+    values = field.curve_values_at(rows, source)
+    names = np.array([[f"{value:.6g}" for value in own] for own in values], dtype=object)
+    return field.curves_at(rows, source, values)[:, links], names
 
 
 def _levels(types: NodeTypes, node: int) -> tuple[NDArray[np.float64], list[str]]:
@@ -89,22 +102,13 @@ def _levels(types: NodeTypes, node: int) -> tuple[NDArray[np.float64], list[str]
     return np.eye(1), [""]
 
 
-def _values(field: GraphField, types: NodeTypes, node: int) -> tuple[NDArray[np.float64], list[str]]:
-    """The same of a source, whose effect may be a curve: within two standard deviations of its mean."""
-    if not isinstance(field, BlockField) or not field.blocks.is_curve(node):
-        return _levels(types, node)
-    blocks = field.blocks
-    values = blocks.location[node] + blocks.spread[node] * _CURVE_STEPS
-    return blocks.curve_at(node, values), [f"{value:.6g}" for value in values]
-
-
-def _effect_table(found: NDArray, of_source: list[str], of_target: list[str]) -> pd.DataFrame:
-    """(n, of target, of source) as a long table."""
-    n, (a, b) = len(found), (len(of_source), len(of_target))
+def _effect_table(found: NDArray, of_source: NDArray[np.object_], of_target: list[str]) -> pd.DataFrame:
+    """(n, of target, of source) as a long table; what the levels of a source are called at each row, too."""
+    n, b, a = found.shape
     return pd.DataFrame(
         {
             "sample": np.repeat(np.arange(n), a * b),
-            "source_level": np.tile(np.repeat(np.array(of_source, dtype=object), b), n),
+            "source_level": np.repeat(of_source.reshape(-1), b),
             "target_level": np.tile(np.array(of_target, dtype=object), n * a),
             "effect": found.transpose(0, 2, 1).reshape(-1).astype(np.float64),
         }

@@ -21,6 +21,7 @@ from graphfield.data.saved_arrays import SavedArrays
 from graphfield.data.saved_values import Saved
 from graphfield.exceptions import DataError, listing
 from graphfield.fields.base import Common, GraphField, State
+from graphfield.fields.columns import CURVE_STEPS
 from graphfield.fields.program import Choice, Features, Inputs, Program, indicators
 from graphfield.fields.schema import Rows
 from graphfield.fields.state import pack_parts, unpack_parts
@@ -33,6 +34,10 @@ class PartitionField(GraphField):
     """One field for each part of the covariate space; each part knows some of the covariates, or none."""
 
     parts: Sequence[GraphField]
+
+    @property
+    def made_of(self) -> Sequence[GraphField]:
+        return self.parts
 
     @abstractmethod
     def part_of(self, rows: Rows) -> NDArray[np.intp]:
@@ -83,12 +88,25 @@ class PartitionField(GraphField):
 
     def links_at(self, rows: Rows) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         weights, means = (
-            np.empty((len(rows), self.n_columns, self.n_columns)),
+            np.empty((len(rows), self.n_links, self.n_columns)),
             np.empty((len(rows), self.n_columns)),
         )
         for own, field, seen in self.by_part(rows):
             weights[own], means[own] = field.links_at(seen)
         return weights, means
+
+    def curve_values_at(self, rows: Rows, node: int) -> NDArray[np.float64]:
+        """Those of each part, which knows no others."""
+        values = np.empty((len(rows), len(CURVE_STEPS)))
+        for own, field, seen in self.by_part(rows):
+            values[own] = field.curve_values_at(seen, node)
+        return values
+
+    def curves_at(self, rows: Rows, node: int, values: NDArray) -> NDArray[np.float64]:
+        curves = np.empty((len(rows), self.n_links, values.shape[1]))
+        for own, field, seen in self.by_part(rows):
+            curves[own] = field.curves_at(seen, node, values[own])
+        return curves
 
     def offsets_at(self, rows: Rows) -> NDArray[np.float64]:
         return self._filled("offsets_at", rows)

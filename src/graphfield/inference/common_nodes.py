@@ -14,6 +14,7 @@ from graphfield.data.splits import group_labels
 from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, node_table
 from graphfield.estimators.inputs import Inputs, training_inputs
+from graphfield.estimators.registry import has_curves
 from graphfield.estimators.training_set import choose_map
 
 AUTO, RAW, NORMAL = "auto", "raw", "normal"
@@ -72,5 +73,7 @@ def wanted_nodes(model: GraphEstimator) -> str:
     """What a model takes nodes as: what it has decided where it is fitted, else what it was told."""
     if hasattr(model, "field_"):
         return str(model.field_.schema.marginals)
+    if has_curves(model):  # of nodes as they are
+        return RAW
     own: dict[str, Any] = model.get_params()
     return next((str(own[key]) for key in own if key.split("__")[-1] == "marginals"), RAW)

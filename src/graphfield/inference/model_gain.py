@@ -49,7 +49,8 @@ class ModelGain:
     over_static : Gain or None
         Over the best graph that does not depend on z, by the method ``static``; None where the model is that
         itself. It is fitted to what the model's own means, scales and normal scores leave of the same rows
-        (of nodes that are no plain numbers, with means of its own), so that what differs is the graph.
+        (of nodes that are no plain numbers, with means of its own), so that what differs is the graph. Its
+        edges are lines: what a model of curves (``features``) gains is for its curves as well.
     explained : Gain or None
         Share of a node's variance around its mean given the covariates (or of its deviance) that the others
         explain, averaged over nodes; around one mean where means do not follow the covariates.
@@ -176,11 +177,6 @@ def gain_over_one_graph(
     """
     if not isinstance(model, GraphEstimator):
         raise ParameterError.of("model", f"must be a graphfield estimator such as DNNCGM(), got {model!r}.")
-    if getattr(model, "features", "linear") != "linear":
-        raise ParameterError(
-            "A model is compared with its own average graph, which has a meaning for lines alone: features "
-            f"must be 'linear', got {getattr(model, 'features', None)!r}."
-        ).about(argument="model")
     policy = missing or model.missing_policy()
     types = getattr(model, "node_types", None)
     inputs = training_inputs(X, Z, policy, node_types=types, groups=groups)

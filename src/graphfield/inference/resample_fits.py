@@ -21,6 +21,7 @@ from graphfield.estimators.base import GraphEstimator
 from graphfield.estimators.composite import covariate_table, node_table
 from graphfield.estimators.ensemble import Ensemble
 from graphfield.estimators.inputs import Inputs
+from graphfield.estimators.registry import trains_together
 from graphfield.exceptions import GraphfieldError
 from graphfield.fields import GraphField
 from graphfield.inference.stability_folder import Resample
@@ -55,8 +56,7 @@ class Task:
 
     @property
     def trains_together(self) -> bool:
-        """By name, as in ``Ensemble``: asking for the class would import torch for all others."""
-        return type(self.estimator).__module__ == "graphfield.estimators.dnncgm"
+        return trains_together(self.estimator)
 
     def graphs_of(self, field: GraphField) -> NDArray[np.float32]:
         """Partial correlations of all pairs, zero where there is no edge."""

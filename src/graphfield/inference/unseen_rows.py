@@ -19,6 +19,7 @@ from graphfield.estimators.composite import covariate_table, node_table
 from graphfield.estimators.held_out import HeldOut, Yardstick
 from graphfield.estimators.inputs import Inputs
 from graphfield.estimators.one_graph import static_models
+from graphfield.estimators.registry import trains_together
 from graphfield.exceptions import DataError, ExtrapolationWarning
 from graphfield.fields import GraphField
 from graphfield.fields.blocks import BlockField
@@ -152,7 +153,7 @@ def _predicted(
         name: rows.residuals_with(model, coef) for name, coef in _static_coefs(model, X, Z, groups).items()
     }
     values = np.asarray(rows.values, dtype=np.float64)
-    alone = rows.residuals_with(model, np.zeros((values.shape[1],) * 2))
+    alone = rows.residuals_alone(model)
     return Predicted(
         values=values,
         alone=alone,
@@ -190,7 +191,7 @@ def _predicted_kinds(
     known = known_part(model, inputs, rows)
     return Predicted(
         values=null_deviances(next(iter(static.values())), known),
-        alone=known.residuals_with(model, np.zeros((model.n_columns,) * 2)),
+        alone=known.residuals_alone(model),
         model=known.residuals(model),
         average=known.residuals_of_average(model, inputs.Z.take(train)),
         static={name: known.residuals(one) for name, one in static.items()},
@@ -254,8 +255,7 @@ def _fields(
     model: GraphEstimator, inputs: Inputs, labels: NDArray[np.intp] | None, splits: list[Split]
 ) -> Iterator[GraphField]:
     """One for each split, from its training rows; folds of a neural network train together."""
-    # By name: asking for the class would import torch for a tree. Its subclasses may have a fit of their own.
-    if len(splits) > 1 and inputs.types is None and type(model).__module__ == "graphfield.estimators.dnncgm":
+    if len(splits) > 1 and inputs.types is None and trains_together(model):
         from graphfield.estimators.together import fit_together
 
         copies: list[Any] = [copy_of(model, seed) for seed in range(len(splits))]

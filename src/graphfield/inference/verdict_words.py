@@ -24,7 +24,7 @@ from graphfield.inference.verdict_facts import (
     Fitted,
     Tested,
 )
-from graphfield.numbers import p_text
+from graphfield.numbers import Gain, p_text
 
 _NAMED = 4  # covariates that a sentence names one by one
 
@@ -89,9 +89,16 @@ def _units(gain: ModelGain) -> str:
 
 def _compared(gain: ModelGain) -> str:
     own = f"the {gain.error} of {gain.fitted} is {gain.over_average.side} that of {gain.average}"
-    if gain.over_static is None:
-        return own
-    return f"{own} and {gain.over_static.side} that of the best single graph ({gain.static})"
+    return own if gain.over_static is None else f"{own} and {_beside_single(gain, gain.over_static)}"
+
+
+def _beside_single(gain: ModelGain, over_static: Gain) -> str:
+    """Where the error is, in units of that of the own average graph, of which a gain may be more than all."""
+    single = f"that of the best single graph ({gain.static})"
+    if over_static.value < 1:
+        return f"{over_static.side} {single}"
+    left = 1 - gain.over_average.value
+    return f"{100 * left / (left + over_static.value):.0f} % of {single}"
 
 
 def edges_sentence(tests: EdgeRecord | None, test: Tested, model: str) -> str:
@@ -217,8 +224,7 @@ def explained_sentence(model: str, gain: ModelGain | None) -> str:
         share, who = gain.by_average, "the average graph explains"
     beside = ""
     if model == ONE_GRAPH and gain.over_static is not None:
-        single = f"the best single graph ({gain.static})"
-        beside = f"; the {gain.error} of {gain.fitted} is {gain.over_static.side} that of {single}"
+        beside = f"; the {gain.error} of {gain.fitted} is {_beside_single(gain, gain.over_static)}"
     text = f"{where}, {who} {share} of {what}{beside}."
     if gain.follows_means:
         return text
