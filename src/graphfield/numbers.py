@@ -77,11 +77,22 @@ class Gain:
         >>> str(Gain(-0.0004, 0.003)), str(Gain(-0.0014, 0.003))
         ('0.0 % (± 0.3)', '-0.1 % (± 0.3)')
         """
+        return self._written("")
+
+    @property
+    def signed(self) -> str:
+        """The same with a sign in front, also of gains.
+
+        >>> Gain(0.0231, 0.004).signed, Gain(-0.0014, 0.003).signed, Gain(0.0004, 0.003).signed
+        ('+2.3 % (± 0.4)', '-0.1 % (± 0.3)', '0.0 % (± 0.3)')
+        """
+        return self._written("+")
+
+    def _written(self, sign: str) -> str:
         digits = _digits(self.standard_error or self.value)
         # A zero has no sign, also one that is rounded.
-        shown = (round(100 * size, digits) + 0.0 for size in (self.value, self.standard_error))
-        value, error = (f"{size:.{digits}f}" for size in shown)
-        return f"{value} % (± {error})"
+        value, error = (round(100 * size, digits) + 0.0 for size in (self.value, self.standard_error))
+        return f"{value:{sign if value else ''}.{digits}f} % (± {error:.{digits}f})"
 
     def to_json(self) -> dict[str, float]:
         return {"value": self.value, "standard_error": self.standard_error}

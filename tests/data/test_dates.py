@@ -82,7 +82,7 @@ def test_a_model_remembers_that_a_covariate_is_a_date(tmp_path):
     model = gf.RegGMM().fit(X, Z)
     again = gf.load(model.save(tmp_path / "m"))
     (column,) = [c for c in again.encoder_.numeric if c.name == "day"]
-    assert (column.shown(column.low), column.shown(column.high)) == ("2020-01-01", "2020-03-30")
+    assert (column.text(column.low), column.text(column.high)) == ("2020-01-01", "2020-03-30")
     at = {"age": 50, "site": "A", "day": "2020-02-01"}
     edges = again.to_networkx(at, threshold=0.01).edges
     assert edges == model.to_networkx({**at, "day": pd.Timestamp("2020-02-01")}, threshold=0.01).edges

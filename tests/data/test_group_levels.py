@@ -204,7 +204,12 @@ def test_every_model_is_about_what_varies_within_groups(model):
         model.fit(X, Z, groups=WHO)
     assert model.level_check_.prefers
     assert chain_is_found(model, Z)
-    assert np.isfinite(model.predict(X, Z)).all()
+    levels = pd.DataFrame(X).groupby(WHO).transform("mean").to_numpy() - np.mean(X, axis=0)
+    with pytest.warns(gf.DataWarning, match="it knows none"):
+        within = model.predict(X - levels, Z)
+    assert (np.square(X - levels - within).mean(axis=0) < 0.9 * np.square(X - levels).mean(axis=0)).any()
+    with pytest.warns(gf.DataWarning, match="it knows none"):
+        assert model.score(X - levels, Z) > 0.1
     assert not chain_is_found(model.fit(X, Z), Z), "without groups the levels hide it"
     assert model.level_check_ is None
 

@@ -394,3 +394,15 @@ def test_missing_among_yes_and_no_is_a_gap() -> None:
     with pytest.warns(gf.DataWarning, match="Dropped 1 of 40 rows"):
         model = gf.NodewiseLasso(missing="drop").fit(X, pd.DataFrame({"age": np.arange(40.0)}))
     assert model.node_kinds_ == {"a": "gaussian", "b": "binary"}
+
+
+@pytest.mark.parametrize("name", ["self", "columns", "kwargs"])
+def test_columns_may_be_called_anything(name):
+    """pandas takes new columns as keywords, among which one of its own arguments stands."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {name: rng.integers(2, size=80).astype(bool), "b": rng.normal(size=80), "c": rng.normal(size=80)}
+    )
+    Z = pd.DataFrame({"self" if name != "self" else "index": rng.choice(["x", "y"], 80)})
+    model = gf.RegGMM().fit(X, Z)
+    assert model.node_kinds_[name] == "binary"

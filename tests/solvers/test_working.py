@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 from graphfield.solvers.working import FamilyRows, RidgeStep, fit_families
@@ -18,3 +19,16 @@ def test_a_binary_node_is_a_logistic_regression():
     others = np.delete(columns, 1, axis=1)
     known = LogisticRegression(C=1e8, tol=1e-10).fit(others, X.flag).predict_proba(others)
     np.testing.assert_allclose(blocks.probabilities(eta, 1), known, atol=1e-3)
+
+
+def test_nearly_certain_classes_are_solved_as_exactly_as_others():
+    """Steps without momentum stop at their limit far from there: their losses bend much less than at the start."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
+    X["above"] = X["a"] > 0
+    blocks, codes = blocks_of(X, {})
+    columns, ones, ridge = blocks.columns(codes), np.ones((len(X), 1)), 1e-3
+    rows = FamilyRows(blocks, columns, np.zeros_like(columns), ones, ones)
+    S = fit_families(rows, RidgeStep(rows, ridge))
+    slope = rows.gradient(rows.columns - blocks.means(rows.predictors(S))) - ridge * S
+    np.testing.assert_allclose(np.delete(slope[:, 3], 3), 0, atol=2e-5)

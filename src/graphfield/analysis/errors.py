@@ -113,8 +113,8 @@ def warn_outside(column: Numeric, value: float) -> None:
     beyond = max(column.low - value, value - column.high) / (column.high - column.low)
     if ROUNDING < beyond < MARGIN - ROUNDING:
         warnings.warn(
-            f"{column.name}={column.shown(value)} lies outside what training had ({column.shown(column.low)} "
-            f"to {column.shown(column.high)}): no row supports the graph there.",
+            f"{column.name}={column.text(value)} lies outside what training had ({column.text(column.low)} "
+            f"to {column.text(column.high)}): no row supports the graph there.",
             ExtrapolationWarning,
             stacklevel=4,
         )

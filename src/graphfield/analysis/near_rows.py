@@ -39,7 +39,7 @@ class _Side:
         if isinstance(self.column, Categorical):
             return str(self.column.levels[int(place)])
         scale = self.column.scale
-        return self.column.shown(scale * round(place + self.column.mean / scale, 9) + 0.0)  # no 1e-17
+        return self.column.text(scale * round(place + self.column.mean / scale, 9) + 0.0)  # no 1e-17
 
     def __str__(self) -> str:
         return f"{self.column.name}={self.text(self.place)}"

@@ -22,7 +22,7 @@ _EMPTY, _LEAST_ROWS, _LEAST_SHARE, _LARGE_SHARE = 0.02, 20, 0.04, 0.07
 # Fewer different values make a category, as far as corners go. More covariates are not looked at.
 _LEAST_VALUES, _MOST_COVARIATES = 5, 40
 _MOST_LEVELS = 20  # with more, single cells are no news
-_TOLD = 3  # pairs, the largest corners first
+_MOST_NAMED = 3  # pairs, the largest corners first
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def corner_findings(
     ends = {name: _ends(name, values) for name, values in numbers.items()}
     pairs = [_empty_corners(ends[a], ends[b]) for a, b in combinations(ends, 2) if {a, b} not in told]
     pairs = [corners for corners in pairs if corners and _share(corners[0]) >= _LARGE_SHARE]
-    for corners in sorted(pairs, key=lambda found: -_share(found[0]))[:_TOLD]:
+    for corners in sorted(pairs, key=lambda found: -_share(found[0]))[:_MOST_NAMED]:
         yield _finding(corners, numbers, dates)
 
 
@@ -71,7 +71,7 @@ def cell_findings(levels: dict[str, NDArray[np.object_]]) -> Iterator[Finding]:
         return
     pairs = [(a, b, _empty_cells(few[a], few[b])) for a, b in combinations(few, 2)]
     told = sorted((found for found in pairs if found[2]), key=lambda found: -found[2][0][2])
-    for a, b, cells in told[:_TOLD]:
+    for a, b, cells in told[:_MOST_NAMED]:
         where = [
             f"{a} = {one} with {b} = {other} ({count(n_rows, 'row') if n_rows else 'none'}, where "
             f"{expected:,.0f} would be if the two were unrelated)"
@@ -81,7 +81,7 @@ def cell_findings(levels: dict[str, NDArray[np.object_]]) -> Iterator[Finding]:
             EMPTY_CORNER,
             (a, b),
             f"Hardly any rows have some combinations of covariates {a!r} and {b!r}: "
-            f"{first_few(where, _TOLD)}.",
+            f"{first_few(where, _MOST_NAMED)}.",
             "Graphs there are extrapolated, and what the one does and what the other does is told apart by "
             "the other rows alone.",
         )

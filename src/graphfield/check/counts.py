@@ -11,7 +11,7 @@ from graphfield.check.codes import few_different
 from graphfield.check.findings import Finding
 from graphfield.data.frames import KIND_MODELS
 from graphfield.data.identifiers import is_whole
-from graphfield.data.wide_counts import find_wide_counts, tell_wide
+from graphfield.data.wide_counts import describe_wide, find_wide_counts
 from graphfield.exceptions import agreed, count, first_few, listing, named
 from graphfield.messages import Argument, Message
 
@@ -69,7 +69,7 @@ def wide_count_findings(
         "wide-counts",
         tuple(wide),
         f"{named('Count', wide)} {agreed(len(wide), 'varies', 'vary')} by more than counts of separate "
-        f"events do: the variance given the other nodes is so many times the mean ({tell_wide(wide)}).",
+        f"events do: the variance given the other nodes is so many times the mean ({describe_wide(wide)}).",
         Message(
             "Tests of edges take {them} as {numbers} all the same; a model by the law of counts makes too "
             "much of {their} large values. Leave {them} out of {types}: neural models and AutoCGM have "

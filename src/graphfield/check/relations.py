@@ -30,7 +30,7 @@ _POSITIVE = 0.9
 _MORE_LEFT, _ROUNDING = 1.5, 1e-6
 _RIDGE = 1e-10  # keeps the correlations of exact totals invertible
 # Relations that are told in full, nodes named in one that holds nearly, and relations that are looked for.
-_TOLD, _PARTS, _MOST = 5, 4, 40
+_MOST_NAMED, _PARTS, _MOST = 5, 4, 40
 # Nodes that one is said to follow from, at most: where all are mixtures of the same, any may do.
 _MOST_PARTS = 40
 
@@ -224,7 +224,7 @@ def _product_findings(names: list[str], values: NDArray[np.float64]) -> Iterator
 def _made_of(names: list[str], relations: list[Relation]) -> str:
     parts = [
         f"{names[one.node]!r} from {listing(names[i] for i in sorted(one.parts))}"
-        for one in relations[:_TOLD]
+        for one in relations[:_MOST_NAMED]
     ]
     return f"{'; '.join(parts)}{_more([names[one.node] for one in relations])}"
 
@@ -251,7 +251,7 @@ def _near_totals(names: list[str], relations: list[Relation]) -> Finding:
     parts = [
         f"{names[one.node]!r} (R^2 {one.explained:.3f}), most of all from "
         f"{listing((names[i] for i in one.parts), most=_PARTS)}"
-        for one in relations[:_TOLD]
+        for one in relations[:_MOST_NAMED]
     ]
     return Finding(
         "collinear-nodes",
@@ -273,13 +273,13 @@ def _how_many(relations: list[Relation], one: str, many: str) -> str:
 
 
 def _more(nodes: list[str]) -> str:
-    more = nodes[_TOLD:]
-    return f"; and {listing(more, most=4 * _TOLD)}" if more else ""
+    more = nodes[_MOST_NAMED:]
+    return f"; and {listing(more, most=4 * _MOST_NAMED)}" if more else ""
 
 
 def _columns(names: list[str], relations: list[Relation]) -> tuple[str, ...]:
-    found = [i for one in relations[:_TOLD] for i in (one.node, *one.parts)]
-    found += [one.node for one in relations[_TOLD:]]
+    found = [i for one in relations[:_MOST_NAMED] for i in (one.node, *one.parts)]
+    found += [one.node for one in relations[_MOST_NAMED:]]
     return tuple(names[i] for i in dict.fromkeys(found))
 
 

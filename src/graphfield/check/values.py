@@ -72,20 +72,23 @@ def _times(codes: Mapping[float, int]) -> str:
 def missing_codes(values: NDArray[np.float64], coded: Collection[float] = ()) -> dict[float, int]:
     """Codes for "missing" among the values of a column, and how often each is there.
 
-    A column may have several, at both ends or one behind the other (998, 999). Of numbers that are ``coded``
-    in another column less is asked.
+    A column may have several, at both ends or one behind the other (998, 999). Less is asked of numbers that
+    are ``coded`` in another column, and of those beside a code in the same one.
 
     >>> missing_codes(np.array([-9.0] * 3 + [1.0, 2.0, 3.0, 4.0] * 9 + [999.0] * 4))
     {-9.0: 3, 999.0: 4}
     >>> wide = np.array([-9.0] * 3 + [1.0, 20.0, 300.0, 4000.0] * 9)
     >>> missing_codes(wide), missing_codes(wide, coded={-9})
     ({}, {-9.0: 3})
+    >>> missing_codes(np.concatenate([np.arange(60.0), [-9.0] * 3, [999.0] * 4]))
+    {-9.0: 3, 999.0: 4}
     """
     found: dict[float, int] = {}
     others = values
 
     def is_code(end: float) -> bool:
-        return _is_missing_code(end, others) or (end in coded and _stands_apart(end, others))
+        known = end in coded or (found and end in MISSING_CODES)
+        return _is_missing_code(end, others) or bool(known and _stands_apart(end, others))
 
     while code := next((end for end in _ends(others) if is_code(end)), None):
         found[code] = int((others == code).sum())

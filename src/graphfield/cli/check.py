@@ -46,14 +46,14 @@ def check(arguments: argparse.Namespace) -> int:
     wrong = [one for one in found.warnings if one.looks_wrong]
     if not wrong:
         say("Nothing looks wrong.")
-    _say_how_long(data)
+    _print_cost(data)
     for one in wrong:
         if one.code == "too-few-nodes":  # as a fit would, but not before what the columns are taken for
             raise DataError(str(one)).about(advice=one.advice)
     return STRICT_FAILURE if arguments.strict and wrong else 0
 
 
-def _say_how_long(data: TableData) -> None:
+def _print_cost(data: TableData) -> None:
     """What a default fit takes, where that is long; small tables need no look at the machine."""
     (n, p), q = data.X.shape, data.Z.shape[1]
     if p == 0 or (n < _LONG_ROWS and p < _LONG_NODES):
@@ -186,13 +186,15 @@ def _in_shell_words(found: DataCheck, arguments: argparse.Namespace) -> DataChec
     """The check as it is printed and kept in ``data_check.json``: options, and lines of the file for rows."""
     from dataclasses import replace
 
-    def told(text: str) -> str:
+    def in_words(text: str) -> str:
         return render_for_shell(text, arguments)
 
     return replace(
         found,
-        changes=tuple(map(told, found.changes)),
-        warnings=tuple(replace(w, message=told(w.message), advice=told(w.advice)) for w in found.warnings),
+        changes=tuple(map(in_words, found.changes)),
+        warnings=tuple(
+            replace(w, message=in_words(w.message), advice=in_words(w.advice)) for w in found.warnings
+        ),
     )
 
 

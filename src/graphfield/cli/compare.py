@@ -99,7 +99,7 @@ def compare(arguments: argparse.Namespace) -> None:
 def _run(arguments: argparse.Namespace, data: TableData, *, in_order: bool) -> MethodComparison:
     from graphfield.inference.compare_methods import compare_methods
 
-    _tell(_how_long(arguments, *data.X.shape))
+    _print_line(_how_long(arguments, *data.X.shape))
     with hide_data_warnings():
         return compare_methods(
             data.X,
@@ -113,7 +113,7 @@ def _run(arguments: argparse.Namespace, data: TableData, *, in_order: bool) -> M
             random_state=arguments.seed,
             in_order=in_order,
             marginals=arguments.marginals,
-            say=None if sys.stderr.isatty() else _tell,  # a terminal has a bar
+            say=None if sys.stderr.isatty() else _print_line,  # a terminal has a bar
         )
 
 
@@ -137,7 +137,7 @@ def _how_long(arguments: argparse.Namespace, n_rows: int, n_nodes: int) -> str:
     return text
 
 
-def _tell(line: str) -> None:
+def _print_line(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 

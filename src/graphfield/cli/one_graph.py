@@ -291,7 +291,7 @@ def _by_encoder(encoder: CovariateEncoder) -> dict[str, Any]:
     values: dict[str, Any] = dict.fromkeys(encoder.names, 0)  # a constant one is not looked at
     for number in encoder.numeric:
         middle = number.mean if encoder.standardize else (number.low + number.high) / 2
-        values[number.name] = number.shown(middle) if number.date else middle
+        values[number.name] = number.text(middle) if number.date else middle
     for category in encoder.categorical:
         values[category.name] = category.by_size(category.levels, category.shares)[0]
     return values

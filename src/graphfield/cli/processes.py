@@ -11,12 +11,12 @@ from graphfield.cli.values import estimator_class, settings
 from graphfield.exceptions import DataError, GraphfieldError, ParameterError, TrainingError
 
 # What torchrun tells each process.
-_TOLD = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+_RANK_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 def count_processes() -> int:
     """How many were started together."""
-    return int(os.environ["WORLD_SIZE"]) if all(name in os.environ for name in _TOLD) else 1
+    return int(os.environ["WORLD_SIZE"]) if all(name in os.environ for name in _RANK_VARIABLES) else 1
 
 
 def process_number() -> int:

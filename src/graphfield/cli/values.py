@@ -214,7 +214,7 @@ def _number(column: Numeric, text: str, notation: str | None, option: str) -> fl
         if days is None:
             also = "" if notation is None else f" (or as {notation})"
             raise DataError(
-                f"Covariate {name!r} is a date such as {column.shown(column.low)}{also}, got {text!r}."
+                f"Covariate {name!r} is a date such as {column.text(column.low)}{also}, got {text!r}."
             ).about(column=name)
         return days
     try:

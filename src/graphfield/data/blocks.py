@@ -110,6 +110,11 @@ class Blocks:
         """Node of each column, (d,)."""
         return np.repeat(np.arange(len(self.widths)), self.widths)
 
+    @cached_property
+    def are_numbers(self) -> NDArray[np.bool_]:
+        """Nodes whose loss is a square, (p,)."""
+        return np.isin(self.types.kinds, ("gaussian", "ordinal"))
+
     @property
     def n_columns(self) -> int:
         return len(self.center)
@@ -219,7 +224,7 @@ class Blocks:
 
     def link_weights(self, weights: NDArray) -> Array:
         """Weights from columns, (m, answers, d), in the units of :meth:`of_links`."""
-        numbers = np.isin(self.types.kinds, ("gaussian", "ordinal"))[self.nodes]
+        numbers = self.are_numbers[self.nodes]
         ahead = np.where(numbers[:, None], np.diag(1 / np.diagonal(self.root)), self.root)
         for j in np.flatnonzero(self.widths > self.types.widths):  # curves
             own = self.slices[j]

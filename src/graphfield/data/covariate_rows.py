@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from graphfield.data.covariates import CovariateEncoder
-from graphfield.data.frames import Frame
+from graphfield.data.frames import Frame, with_columns
 from graphfield.data.level_text import as_text, is_categorical
 from graphfield.data.missing import bad_entries
 from graphfield.exceptions import ModelFileError
@@ -27,7 +27,7 @@ def covariate_rows(Z: pd.DataFrame, seed: int = 0) -> str:
         complete = complete[np.sort(chosen)]
     kept = Z.iloc[complete].reset_index(drop=True)
     levels = {name: as_text(kept[name]) for name in kept.columns if is_categorical(kept[name], name)}
-    return kept.assign(**levels).to_csv(index=False)
+    return with_columns(kept, levels).to_csv(index=False)
 
 
 def parse_covariates(content: bytes, path: Path, encoder: CovariateEncoder) -> pd.DataFrame:
@@ -43,7 +43,7 @@ def parse_covariates(content: bytes, path: Path, encoder: CovariateEncoder) -> p
                 StringIO(content.decode("utf-8")), dtype=str, keep_default_na=False, index_col=False
             )
         levels = {column.name: column.as_levels(text[column.name]) for column in encoder.categorical}
-        return text.assign(**levels, **{name: _finite(text[name]) for name in numbers})[encoder.names]
+        return with_columns(text, levels | {name: _finite(text[name]) for name in numbers})[encoder.names]
     except (ValueError, KeyError, pd.errors.ParserWarning) as error:
         raise ModelFileError(f"{path} cannot be read: {error}. Remove it to go on without it.").about(
             file=path

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.data.dates import is_slashed, parse_date
-from graphfield.data.frames import reads_as_number
+from graphfield.data.frames import reads_as_number, with_columns
 from graphfield.exceptions import DataError
 from graphfield.messages import Argument, Message, Row
 
@@ -94,7 +94,7 @@ def trim_text(frame: pd.DataFrame, names: Sequence[str]) -> tuple[pd.DataFrame, 
             counts = column.astype(object).value_counts()
             found[name] = {text: int(counts[text]) for text in blank}
             changed[name] = _renamed(column, {text: text.strip() for text in blank})
-    return frame.assign(**changed), found
+    return with_columns(frame, changed), found
 
 
 def _renamed(column: pd.Series, new: dict[str, str]) -> pd.Series:

@@ -15,7 +15,7 @@ from graphfield.data.covariate_text import OTHER as OTHER
 from graphfield.data.covariate_text import check_levels
 from graphfield.data.dates import FIRST_DAY, LAST_DAY, date_text, is_date, to_days
 from graphfield.data.encoded import Encoded
-from graphfield.data.frames import Frame, match_columns
+from graphfield.data.frames import Frame, match_columns, with_columns
 from graphfield.data.level_text import as_text, count_levels, is_categorical, is_ordered
 from graphfield.data.nodes import row_blocks
 from graphfield.data.ranges import MAX_COVARIATE, MAX_UNSCALED, check_covariate_range
@@ -61,10 +61,10 @@ class Numeric:
     high: float
     date: bool = False
 
-    def shown(self, value: float) -> str:
+    def text(self, value: float) -> str:
         """The value as a person reads it.
 
-        >>> Numeric("day", 0.0, 1.0, 0.0, 9.0, date=True).shown(1.0)
+        >>> Numeric("day", 0.0, 1.0, 0.0, 9.0, date=True).text(1.0)
         '1970-01-02'
         """
         return date_text(value) if self.date else f"{value:g}"
@@ -217,7 +217,7 @@ class CovariateEncoder:
                     DataWarning,
                     stacklevel=4,
                 )
-        return Frame(Z.values.assign(**changed), Z.named, Z.rows) if changed else Z
+        return Frame(with_columns(Z.values, changed), Z.named, Z.rows) if changed else Z
 
     def transform(self, Z: Frame) -> Encoded:
         values = match_columns(Z, self.names, self.named, "Z").values
@@ -235,7 +235,7 @@ class CovariateEncoder:
         if isinstance(spec, Categorical):
             return float(self._codes(spec, column)[0])
         if not np.isfinite(_as_numbers(spec, column)[0]):
-            said = f"{name!r} must be finite, such as {spec.shown(spec.mean)}, got {value!r}."
+            said = f"{name!r} must be finite, such as {spec.text(spec.mean)}, got {value!r}."
             raise DataError(said).about(column=name)
         return float(self._numbers(spec, column)[0])
 
@@ -248,9 +248,9 @@ class CovariateEncoder:
             worst, end = values[outside][0], float(np.clip(values[outside][0], low, high))
             n_far = int(outside.sum())
             warnings.warn(
-                f"Covariate {spec.name!r} was between {spec.shown(spec.low)} and {spec.shown(spec.high)} in "
+                f"Covariate {spec.name!r} was between {spec.text(spec.low)} and {spec.text(spec.high)} in "
                 f"training; {count(n_far, 'row')} {agreed(n_far, 'lies', 'lie')} far outside (for example "
-                f"{spec.shown(worst)}, which gets the graph at {spec.shown(end)}, a tenth of that range "
+                f"{spec.text(worst)}, which gets the graph at {spec.text(end)}, a tenth of that range "
                 "beyond its end).",
                 ExtrapolationWarning,
                 stacklevel=4,

@@ -163,7 +163,19 @@ def _plain_columns(frame: pd.DataFrame, argument: str) -> pd.DataFrame:
             changed[name] = plain_array(frame[name].to_numpy(), argument)
         elif pd.api.types.is_object_dtype(kind) or isinstance(kind, pd.ArrowDtype):
             _check_cells(frame[name], argument)
-    return frame.assign(**changed) if changed else frame
+    return with_columns(frame, changed) if changed else frame
+
+
+def with_columns(frame: pd.DataFrame, columns: Mapping[Any, Any]) -> pd.DataFrame:
+    """A table with these columns in place of its own, whatever they are called.
+
+    >>> with_columns(pd.DataFrame({"self": [1]}), {"self": [2]})["self"].tolist()
+    [2]
+    """
+    changed = frame.copy(deep=False)
+    for name, values in columns.items():
+        changed[name] = values
+    return changed
 
 
 def _check_cells(column: pd.Series, argument: str) -> None:

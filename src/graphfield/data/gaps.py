@@ -19,9 +19,10 @@ from graphfield.data.missing import (
     gap_refusal,
     imputed,
     is_complete,
+    refuse_empty,
     replacement,
 )
-from graphfield.exceptions import DataError, DataWarning, check_choice
+from graphfield.exceptions import DataWarning, check_choice
 
 
 @dataclass
@@ -56,13 +57,10 @@ class Gaps:
         """The covariates, gaps filled in where these are to be, as those of X are, in place; or an error."""
         if not self.found:
             return Z
-        empty = [name for (_, name), (gaps, _) in self.found.items() if gaps == self.n_rows]
         counts = gap_counts([(gaps, *name, first) for name, (gaps, first) in self.found.items()])
-        if empty:
-            raise DataError(
-                f"Column {empty[0]!r} is empty: NaN, missing or infinite in each of {self.n_rows:,} rows. "
-                "Leave it out."
-            ).about(column=empty[0])
+        for role in ("node", "covariate"):
+            own = [(name, gaps) for (kind, name), (gaps, _) in self.found.items() if kind == role]
+            refuse_empty(role.capitalize(), [name for name, gaps in own if gaps == self.n_rows], self.n_rows)
         if self.policy == "error":
             raise gap_refusal(counts, self.n_rows - self.n_incomplete, self.n_rows, X.shape[1])
         if self.policy == "drop":

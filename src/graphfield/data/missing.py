@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -79,21 +80,23 @@ def gap_refusal(counts: str, n_complete: int, n_rows: int, n_nodes: int) -> Data
 
 
 def _check_not_empty(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> None:
-    """No row can be kept and nothing can be filled in where a whole column is missing."""
     for role, bad in (("Node", bad_x), ("Covariate", bad_z)):
-        empty = [str(name) for name in bad.columns if len(bad) and bad[name].all()]
-        if empty:
-            are, them = agreed(len(empty), "is", "are"), agreed(len(empty), "it", "them")
-            raise DataError(
-                "{names} {are} empty: NaN, missing or infinite in each of {n:,} rows. {advice}.",
-                code="empty-column",
-                names=named(role, empty),
-                are=are,
-                n=len(bad),
-                advice=Message(
-                    "Leave {them} out", code="leave-out-node" if role == "Node" else "", them=them
-                ),
-            )
+        refuse_empty(role, [str(name) for name in bad.columns if len(bad) and bad[name].all()], len(bad))
+
+
+def refuse_empty(role: str, empty: Sequence[str], n_rows: int) -> None:
+    """No row can be kept and nothing can be filled in where a whole column is missing."""
+    if not empty:
+        return
+    them = agreed(len(empty), "it", "them")
+    raise DataError(
+        "{names} {are} empty: NaN, missing or infinite in each of {n:,} rows. {advice}.",
+        code="empty-column",
+        names=named(role, empty),
+        are=agreed(len(empty), "is", "are"),
+        n=n_rows,
+        advice=Message("Leave {them} out", code="leave-out-node" if role == "Node" else "", them=them),
+    )
 
 
 def _complete_rows(bad_x: pd.DataFrame, bad_z: pd.DataFrame) -> NDArray[np.bool_]:

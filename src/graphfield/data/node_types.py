@@ -10,7 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from graphfield.data.frames import Frame, as_frame, check_numeric, is_number, node_values, reads_as_number
+from graphfield.data.frames import (
+    Frame,
+    as_frame,
+    check_numeric,
+    is_number,
+    node_values,
+    reads_as_number,
+    with_columns,
+)
 from graphfield.data.level_text import as_text, is_ordered, level_order
 from graphfield.data.missing import bad_entries
 from graphfield.data.saved_values import Saved
@@ -80,7 +88,7 @@ class NodeTypes:
             for name, one in zip(self.names, self.types, strict=True)
             if one.levels
         }
-        return Frame(frame.values.assign(**columns), frame.named, frame.rows)
+        return Frame(with_columns(frame.values, columns), frame.named, frame.rows)
 
     def codes(self, frame: Frame) -> NDArray[np.float64]:
         """Values of a table :meth:`with_categories`, levels by their codes, (n, p); missing ones are NaN."""

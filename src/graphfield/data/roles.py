@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from graphfield.data.covariate_text import trim_text
 from graphfield.data.covariates import OTHER
 from graphfield.data.dates import is_date, read_dates, to_days
-from graphfield.data.frames import Frame, as_frame, check_numeric
+from graphfield.data.frames import Frame, as_frame, check_numeric, with_columns
 from graphfield.data.identifiers import find_identifiers
 from graphfield.data.level_text import as_text
 from graphfield.data.missing import handle_missing
@@ -217,7 +217,7 @@ def _lists_as_text(frame: pd.DataFrame, by_name: set[str]) -> pd.DataFrame:
         for name, column in frame.items()
         if column.dtype == object and str(name) not in by_name and pd.api.types.is_list_like(_first(column))
     ]
-    return frame.assign(**{str(name): frame[name].map(str) for name in lists})
+    return with_columns(frame, {name: frame[name].map(str) for name in lists})
 
 
 def _first(column: pd.Series) -> object:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 
+from graphfield.data.frames import with_columns
 from graphfield.data.reading import Reading, ReadOptions
 from graphfield.data.sources import Source
 from graphfield.data.text_encoding import find_encoding
@@ -130,7 +131,7 @@ def _with_own_blanks(
         return frame
     if len(raw) != len(frame):  # quotation marks behind blanks are marks of their own then
         return frame
-    return frame.assign(**{name: _with_blanks(frame[name], raw[name]) for name in texts})
+    return with_columns(frame, {name: _with_blanks(frame[name], raw[name]) for name in texts})
 
 
 def _has_blanks(source: Source, packed: str, reading: Reading) -> bool:

@@ -65,7 +65,7 @@ def _dispersion(counts: Array, others: Array) -> float:
     return float(np.square(counts - fitted).sum() / fitted.sum() * n / max(1, n - 1 - columns))
 
 
-def tell_wide(wide: Mapping[str, float]) -> str:
+def describe_wide(wide: Mapping[str, float]) -> str:
     """Such counts by name, with their variance."""
     told = [f"{name!r} {by:.2g}" for name, by in sorted(wide.items(), key=lambda one: -one[1])]
     return first_few(told, 4)
@@ -78,5 +78,5 @@ def words_of_wide(wide: Mapping[str, float]) -> str:
     return (
         f"Tests take {agreed(len(wide), 'one count as a number', 'some counts as numbers')}, whose variance "
         f"given all else is more than their mean, as it is not for separate events (so many times: "
-        f"{tell_wide(wide)})."
+        f"{describe_wide(wide)})."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import Any
 
@@ -11,10 +12,17 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
 from graphfield.data.frames import KIND_MODELS
+from graphfield.data.group_levels import LevelCheck
+from graphfield.exceptions import DataWarning
 from graphfield.fields import GraphField, effects
 from graphfield.fields import questions as ask
 
 TableLike = Any
+_KNOWS_NO_LEVELS = (
+    "Levels of groups were subtracted before this model was fitted, and it knows none: what it predicts of "
+    "rows as they are is far off where levels differ. Subtract from each row by how much the mean of its "
+    "group is above that of all rows, and add that to what is predicted."
+)
 
 
 def _has_levels(model: Any) -> bool:
@@ -29,6 +37,8 @@ def _has_levels(model: Any) -> bool:
 
 class NodeQuestions:
     """Kinds and levels of nodes, predictions of them, and what one node does to another."""
+
+    level_check_: LevelCheck | None
 
     @abstractmethod
     def _known(self) -> GraphField: ...
@@ -58,16 +68,26 @@ class NodeQuestions:
         Where the model is one of normal scores, these are brought back to the node's values. Of a binary node
         it is the probability of its second level, of a count its mean, of an ordinal node the mean of its
         codes 0, 1, ..., of a categorical one the code of the most likely level; ``node_levels_`` names them.
+
+        A model from which levels of groups were subtracted (``level_check_``) is of what varies within a
+        group, and knows no levels: of rows with their levels it says so.
         """
+        self._warn_of_levels()
         return ask.predict_values(self._field(), X, Z)
 
     def score(self, X: TableLike, Z: TableLike) -> float:
         """Mean over nodes of the R^2 of :meth:`predict` on these rows; 1 is perfect.
 
         Of nodes that are no plain numbers it is the share of the deviance that the others explain. Rows with
-        missing values are handled as in ``fit`` (parameter ``missing``).
+        missing values are handled as in ``fit`` (parameter ``missing``). Levels of groups are no part of a
+        model, as in :meth:`predict`.
         """
+        self._warn_of_levels()
         return effects.explained(self._field(), X, Z, self.missing_policy())
+
+    def _warn_of_levels(self) -> None:
+        if self.level_check_ is not None and self.level_check_.prefers:
+            warnings.warn(_KNOWS_NO_LEVELS, DataWarning, stacklevel=3)
 
     @available_if(_has_levels)
     def predict_proba(self, X: TableLike, Z: TableLike, node: str) -> pd.DataFrame:

@@ -139,7 +139,7 @@ def as_frame(table: TableSpec, found: list[Entry]) -> pd.DataFrame:
     )
 
 
-def shown_columns(table: TableSpec, found: list[Entry]) -> list[str]:
+def table_columns(table: TableSpec, found: list[Entry]) -> list[str]:
     """The columns that have a number."""
     filled = {e.column for e in found if e.mean is not None}
     return [column for column in table.columns if column in filled]
@@ -147,7 +147,7 @@ def shown_columns(table: TableSpec, found: list[Entry]) -> list[str]:
 
 def printed_lines(metric: str, table: TableSpec, found: list[Entry]) -> Iterator[Line]:
     """The lines of one metric; rows of which nothing was run are left out."""
-    shown = shown_columns(table, found)
+    shown = table_columns(table, found)
     of_metric = [e for e in found if e.metric == metric and e.column in shown]
     lines_begun = False
     for row in with_lines(table):
@@ -182,7 +182,7 @@ def _difference(entry: Entry) -> str:
 
 def as_sheet(table: TableSpec, found: list[Entry], command: str) -> Sheet:
     notes = [note.format(source=table.source) for note in NOTES]
-    columns = shown_columns(table, found)
+    columns = table_columns(table, found)
     sections = [
         Section(METRIC_TITLES[name], columns, list(printed_lines(name, table, found)))
         for name in table.metrics

@@ -168,9 +168,17 @@ class Stack:
 class Measure:
     """One number per graph: what to call it in a picture and how it is computed."""
 
-    label: str
+    words: str
     compute: Callable[[Stack], NDArray]
     needs_groups: bool = False
+
+    def label(self, groups: str = "groups") -> str:
+        """For a picture, with what groups of nodes are.
+
+        >>> MEASURES["within"].label("sectors")
+        'mean weight within sectors'
+        """
+        return self.words.format(groups=groups)
 
 
 # Name of a measure to what it is.
@@ -188,9 +196,9 @@ MEASURES: dict[str, Measure] = {
     "mean_betweenness": Measure("mean betweenness", lambda s: s.betweenness.mean(axis=-1)),
     "max_betweenness": Measure("largest betweenness", lambda s: s.betweenness.max(axis=-1)),
     "greedy_modularity": Measure("modularity (greedy)", lambda s: modularity(s.weights)),
-    "modularity": Measure("modularity of the groups", lambda s: modularity(s.weights, s.labels), True),
-    "within": Measure("mean weight within groups", lambda s: s.group_weights[0], True),
-    "between": Measure("mean weight between groups", lambda s: s.group_weights[1], True),
+    "modularity": Measure("modularity of the {groups}", lambda s: modularity(s.weights, s.labels), True),
+    "within": Measure("mean weight within {groups}", lambda s: s.group_weights[0], True),
+    "between": Measure("mean weight between {groups}", lambda s: s.group_weights[1], True),
 }
 # Measures with one number per node.
 NODE_MEASURES: dict[str, Callable[[Stack], NDArray]] = {

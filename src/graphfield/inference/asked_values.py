@@ -160,8 +160,8 @@ def _check_inside(encoder: CovariateEncoder, side: Mapping[str, Any], place: Map
             value, width = column.mean + column.scale * place[column.name], column.high - column.low
             if max(column.low - value, value - column.high) > ROUNDING * width:
                 given = side[column.name]
-                shown = column.shown(given) if isinstance(given, (int, float)) else given
+                shown = column.text(given) if isinstance(given, (int, float)) else given
                 raise DataError(
                     f"{column.name}={shown} is beyond all rows, which have {column.name!r} from "
-                    f"{column.shown(column.low)} to {column.shown(column.high)}. Name values within these."
+                    f"{column.text(column.low)} to {column.text(column.high)}. Name values within these."
                 ).about(column=column.name)

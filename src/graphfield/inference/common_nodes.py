@@ -41,7 +41,7 @@ class CommonNodes:
     def turn(self, inputs: Inputs) -> Inputs:
         return inputs if self.scores is None else replace(inputs, X=self.scores.transform(inputs.X))
 
-    def told(self, model: GraphEstimator) -> GraphEstimator:
+    def take_over(self, model: GraphEstimator) -> GraphEstimator:
         """``model``, which is not to turn again what was turned already, nor to decide it anew."""
         done = {AUTO, self.name}
         own = {key: value for key, value in model.get_params().items() if key.split("__")[-1] == "marginals"}

@@ -254,16 +254,16 @@ def _chosen_basis(
     products, of_sides = has_products(*counted), value_degrees(*counted, named)
     chosen = learn_basis(encoder, known.encoded, test_degrees(*counted), products=products)
     rough = learn_basis(encoder, known.encoded, of_sides, products=products)
-    if _says_more(scores, known, rough, chosen):
+    if _explains_more(scores, known, rough, chosen):
         chosen = rough
     if can_cross(*counted, of_sides):
         crossed = learn_basis(encoder, known.encoded, of_sides, products=products, crossed=True)
-        if _says_more(scores, known, crossed, chosen):
+        if _explains_more(scores, known, crossed, chosen):
             chosen = crossed
     return chosen
 
 
-def _says_more(scores: PairScores, known: Stratum, basis: EdgeBasis, than: EdgeBasis) -> bool:
+def _explains_more(scores: PairScores, known: Stratum, basis: EdgeBasis, than: EdgeBasis) -> bool:
     """Whether any pair follows functions that the other basis lacks."""
     if basis.size == than.size:
         return False

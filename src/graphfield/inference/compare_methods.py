@@ -111,7 +111,7 @@ def compare_methods(
     inputs, units = read_units(inputs, X, groups, time, in_order=in_order)
     _check_rows(inputs, units)
     nodes = CommonNodes.choose(inputs, marginals, units.groups)
-    models = {name: nodes.told(clone(model)) for name, model in models.items()}
+    models = {name: nodes.take_over(clone(model)) for name, model in models.items()}
     task = MethodTask(models, nodes.turn(inputs), units, n_folds, _asked_rows(inputs), nodes.name)
     kept = None if folder is None else MethodFolder(folder, task)
     known = {} if kept is None else kept.read()

@@ -55,19 +55,19 @@ def summary(table: pd.DataFrame, places: list[str], estimates: Estimates | None,
     told = (
         f"{n_differ or 'None'} of {count(len(table), 'pair')} {verb} "
         f"between {between}{f', {AS_IF}' if caveat else ''}, at a false-discovery level of {FDR:.2f}"
-        f"{beside_all(table['q_value'], table.attrs['p_value'], is_doubtful=bool(caveat))}."
+        f"{beside_all(table['q_value'], table.attrs['p_value'], is_doubtful=bool(caveat))}"
     )
     by_p_values = _by_p_values_alone(table, also="as well" if n_differ else "all the same")
     if not n_differ:
         seen = is_significant(table.attrs["p_value"]) or is_significant(table["p_value"].min())
-        return (f"{told[:-1]}; the clearest is {_clearest_pair(table)}." if seen else told) + by_p_values
+        return f"{told}{f'; the clearest is {_clearest_pair(table)}' if seen else ''}.{by_p_values}"
     clearest = table.loc[differ].sort_values(["q_value", "p_value"], kind="stable").index[:_NAMED]
     named = [
         f"{pair_name(*table.loc[pair, ['source', 'target']])} ({_difference(table, places, estimates, pair)})"
         for pair in clearest
     ]
     first = "" if len(named) == n_differ else "Clearest: "
-    told = f"{told} {first}{'; '.join(named)}.{by_p_values}"
+    told = f"{told}. {first}{'; '.join(named)}.{by_p_values}"
     if estimates is None or len(places) > _NAMED_VALUES:  # of many values, extremes are those of few rows
         return told
     strongest = np.abs(estimates.values[:, differ]).argmax(axis=0)
@@ -174,7 +174,7 @@ def _far_out(encoder: CovariateEncoder, encoded: Encoded, place: Mapping[str, fl
         near = _NEAR * (column.high - column.low) / column.scale
         reach = min((own >= asked - near).sum(), (own <= asked + near).sum())
         if reach < _FEW_FAR_OUT:
-            value = column.shown(column.mean + column.scale * asked)
+            value = column.text(column.mean + column.scale * asked)
             few.append(f"only {count(int(reach), 'row')} with {column.name} near {value} or beyond")
     return few
 

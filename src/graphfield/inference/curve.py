@@ -18,7 +18,7 @@ from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.enough_rows import has_products, value_degrees
 from graphfield.inference.overlap import Common, common_rows, rows_with_levels, stratum_of
-from graphfield.numbers import CLEAR
+from graphfield.numbers import is_clear
 
 # Draws of a whole curve, the largest estimate, and the largest standard error of one that is cut to it.
 _DRAWS, _MOST, _CLEAR = 10_000, 0.999, 0.05
@@ -105,7 +105,7 @@ class Curve:
             error = np.sqrt(np.maximum(variance + variance[end] - 2 * self.covariance[end], 1e-20))
             from_ends.append(((self.estimate - self.estimate[end]) / error)[inner])
         size = np.where(from_ends[0] * from_ends[1] > 0, np.abs(from_ends).min(axis=0), 0.0)
-        bend = [int(inner[size.argmax()])] if size.max(initial=0.0) > _BEND else []
+        bend = [int(inner[size.argmax()])] if is_clear(size.max(initial=0.0), 1.0, _BEND) else []
         return [first, *bend, last]
 
     def clearest_levels(self) -> list[int]:
@@ -115,7 +115,8 @@ class Curve:
     def differs_between(self, low: float, high: float) -> bool:
         """Whether any two of the values that tell most between these two places differ clearly."""
         places = self.telling_places(low, high)
-        return bool(_apart(self.estimate[places], self.covariance[np.ix_(places, places)]).max() > CLEAR)
+        apart = _apart(self.estimate[places], self.covariance[np.ix_(places, places)])
+        return bool(is_clear(apart.max(), 1.0))
 
     def _largest(self, error: NDArray[np.float64], level: float, seed: int) -> float:
         """Quantile of the largest of all deviations (Chernozhukov, Chetverikov and Kato, 2013)."""

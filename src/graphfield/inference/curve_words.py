@@ -45,5 +45,5 @@ def words_along(
     fine = along(n_points=_FINE_POINTS, smooth=is_smooth).known()
     estimates, places = np.interp(told, fine.values, fine.estimate).tolist(), curve.telling_places(*ends)
     return movement_words(
-        list(map(column.shown, told)), estimates, in_order=True, places=places, signed=signed
+        list(map(column.text, told)), estimates, in_order=True, places=places, signed=signed
     )

@@ -185,7 +185,7 @@ def dependence_test(
     if not can_compare(len(inputs.X), units):
         return evidence
     nodes = CommonNodes.choose(inputs, wanted_nodes(model), labels)
-    copied, seen = nodes.told(copy_of(model)), nodes.turn(inputs)
+    copied, seen = nodes.take_over(copy_of(model)), nodes.turn(inputs)
     left = predict_held_out(copied, seen, units, ordered=in_time, others=(RegGMM(),))
     return replace(
         evidence,

@@ -185,7 +185,7 @@ def gain_over_one_graph(
     start = clock.perf_counter()
     single, fitted = _single_fit(model)
     nodes = CommonNodes.choose(inputs, wanted_nodes(model), units.groups)
-    copied = nodes.told(copy_of(single))
+    copied = nodes.take_over(copy_of(single))
     found = gain_of_copies(single, units.predict(copied, nodes.turn(inputs), n_folds), units)
     return replace(found, fitted=fitted, nodes=nodes.name, seconds=round(clock.perf_counter() - start, 2))
 

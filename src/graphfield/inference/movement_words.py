@@ -12,7 +12,7 @@ from graphfield.exceptions import agreed, first_few
 # Of tests of movement with all covariates together, and with one given the others.
 TWO_TESTS = "Tests of all covariates together and of each given the others may find different pairs."
 # Places that are all told.
-_MOST_TOLD = 4
+_MOST_NAMED = 4
 
 
 def pair_name(source: str, target: str) -> str:
@@ -27,7 +27,7 @@ def words_of_unclear(edges: pd.DataFrame, fdr: float) -> str:
     names = [pair_name(*pair) for pair in unclear[["source", "target"]].to_numpy()]
     averages = agreed(len(names), "its average", "their averages")
     return (
-        f" Least clear: {first_few(names, _MOST_TOLD)}; {averages} may be zero and movement is not clear by "
+        f" Least clear: {first_few(names, _MOST_NAMED)}; {averages} may be zero and movement is not clear by "
         "itself, only both together are."
     )
 
@@ -57,13 +57,13 @@ def movement_words(
     """
     last = len(values) - 1
     told = list(range(last + 1))
-    if last >= _MOST_TOLD and places is not None:
+    if last >= _MOST_NAMED and places is not None:
         told = list(places)
-    elif last >= _MOST_TOLD and in_order:
+    elif last >= _MOST_NAMED and in_order:
         least, most = sorted((estimates[0], estimates[last]))
         between = least <= estimates[last // 2] <= most
         told = [0, last] if between else [0, last // 2, last]
-    elif last >= _MOST_TOLD:
+    elif last >= _MOST_NAMED:
         told = [min(told, key=estimates.__getitem__), max(told, key=estimates.__getitem__)]
     shown = [_number(estimates[i]) for i in told]
     if not signed:

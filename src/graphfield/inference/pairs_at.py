@@ -18,6 +18,7 @@ from graphfield.inference.design import Design, Fit
 from graphfield.inference.edge_basis import EdgeBasis, learn_basis
 from graphfield.inference.enough_rows import graph_degrees, has_products
 from graphfield.inference.movement_words import rounded_values
+from graphfield.numbers import is_clear
 
 # Of all pairs and their covariances, in a file; the largest partial correlation that is told.
 _MOST_NUMBERS, _LARGEST = 60_000, 0.999
@@ -37,7 +38,7 @@ class Place(NamedTuple):
     """A value of a covariate: encoded, and as a user has it."""
 
     code: float
-    told: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ class PairsAt:
         typical = {
             one.name: 0.0 if isinstance(one, Numeric) else known[one.name][0].code for one in encoder.columns
         }
-        best, words = _CLEAR, ""
+        best, words = 0.0, ""
         for by, along in combinations(sorted(known, key=lambda name: len(self._levels(name)) == 0), 2):
             corners = list(product(known[by], known[along]))
             rows = [
@@ -136,12 +137,14 @@ class PairsAt:
             functions = np.vstack([self.basis.at(self._row(row)) for row in rows])
             contrast = np.array([1.0, -1.0, -1.0, 1.0]) @ functions
             error = float(np.sqrt(max(contrast @ self.covariance[0] @ contrast, 1e-20)))
-            size = abs(float(contrast @ self.coef[0])) / error
-            if size > best:
-                told = np.clip(functions @ self.coef[0], -_LARGEST, _LARGEST)
-                parts = [f"{value:+.2f} at {two.told}" for value, (_, two) in zip(told, corners, strict=True)]
-                wheres = [f"where {by}={one.told}" for one in known[by]]
-                best = size
+            size = abs(float(contrast @ self.coef[0]))
+            if is_clear(size, error, _CLEAR) and size / error > best:
+                found = np.clip(functions @ self.coef[0], -_LARGEST, _LARGEST)
+                parts = [
+                    f"{value:+.2f} at {two.text}" for value, (_, two) in zip(found, corners, strict=True)
+                ]
+                wheres = [f"where {by}={one.text}" for one in known[by]]
+                best = size / error
                 words = (
                     f"with {along} differently by {by} ({', '.join(parts[:2])} {wheres[0]}; "
                     f"{', '.join(parts[2:])} {wheres[1]})"
@@ -187,7 +190,7 @@ def _ends(encoder: CovariateEncoder, encoded: Encoded) -> list[tuple[Place, Plac
         if isinstance(column, Numeric):
             ends = np.quantile(next(numbers), _ENDS).tolist()
             told = [
-                column.shown(value)
+                column.text(value)
                 for value in rounded_values([column.mean + column.scale * end for end in ends])
             ]
         else:

@@ -109,13 +109,13 @@ def settle(tests: Mapping[str, RunningTest | None]) -> list[str]:
     while True:
         bounds = {name: test.bounds() for name, test in tests.items() if test is not None}
         low, high = (holm({name: ends[side] for name, ends in bounds.items()}) for side in (0, 1))
-        near = [name for name in bounds if _says_yes(low[name]) != _says_yes(high[name])]
+        near = [name for name in bounds if _passes(low[name]) != _passes(high[name])]
         went_on = [test.go_on() for name in near if (test := tests[name])]
         if not any(went_on):
             return near
 
 
-def _says_yes(p_value: float | None) -> bool:
+def _passes(p_value: float | None) -> bool:
     return p_value is not None and is_significant(p_value)
 
 

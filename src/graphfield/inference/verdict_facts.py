@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
 from graphfield.analysis.rows import FieldLike, covariate_rows, field_of
+from graphfield.data.frames import with_columns
 from graphfield.estimators.auto_choice import AVERAGE
 from graphfield.exceptions import ExtrapolationWarning
 from graphfield.fields.questions import correlations
@@ -68,7 +69,7 @@ class Fitted:
             by = None if is_numeric_dtype(distinct) else _as_text  # levels may be of several types
             values = distinct.sort_values(key=by).to_list()
             some = np.unique(np.linspace(0, len(values) - 1, _VALUES).round().astype(int))
-            others = (rows.assign(**{name: [values[i]] * len(rows)}) for i in some)
+            others = (with_columns(rows, {name: [values[i]] * len(rows)}) for i in some)
             return any(moved(correlations(field, other)) for other in others)
 
         with warnings.catch_warnings(action="ignore", category=ExtrapolationWarning):

@@ -95,7 +95,7 @@ class Processes:
                 dist.all_gather_object(found, value)
         return found
 
-    def said_once(self, text: str | None) -> str | None:
+    def only_first(self, text: str | None) -> str | None:
         """Only the first of them speaks."""
         return text if self.rank == 0 else None
 

@@ -30,6 +30,8 @@ def plot_connectivity(
     beside: pd.Series | NDArray | None = None,
     events: Mapping[Any, str] | None = None,
     smooth: int | None = None,
+    rows: str = "rows",
+    groups: str = "groups",
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
@@ -53,6 +55,8 @@ def plot_connectivity(
         Marked by a line, or a shaded stretch, with the text above.
     smooth : int, optional
         Over time, draw the running mean of so many rows, and the rows themselves faintly behind it.
+    rows, groups : str
+        What rows of the table and groups of nodes are, such as ``"subjects"`` and ``"sectors"``.
     title : str
     ax : Axes, optional
 
@@ -64,7 +68,7 @@ def plot_connectivity(
     >>> axes = plot_connectivity(rng.normal(size=100), rng.uniform(20, 80, 100), name="age")
     """
     check_number("smooth", smooth, 2, integer=True, optional=True)
-    series, label = _series(values, measure)
+    series, label = _series(values, measure, groups)
     if len(series) != len(against):
         raise DataError(
             f"Connectivity and what it is drawn against must have the same rows, got {len(series)} and "
@@ -76,9 +80,9 @@ def plot_connectivity(
     blue, orange = colours(2)
     if _is_time(where):
         order = np.argsort(where.to_numpy(), kind="stable")
-        _line(ax, where.to_numpy()[order], series[order], smooth, blue)
+        _line(ax, where.to_numpy()[order], series[order], smooth, rows, blue)
     elif pd.api.types.is_numeric_dtype(where) and not pd.api.types.is_bool_dtype(where):
-        _dots_and_bins(ax, where.to_numpy(dtype=np.float64), series, blue, orange)
+        _dots_and_bins(ax, where.to_numpy(dtype=np.float64), series, rows, blue, orange)
     else:
         _boxes(ax, where.astype(str).to_numpy(), series, blue)
     ax.set(xlabel=below, ylabel=label)
@@ -94,14 +98,14 @@ def plot_connectivity(
     return ax
 
 
-def _series(values: Any, measure: str | None) -> tuple[NDArray[np.float64], str]:
+def _series(values: Any, measure: str | None, groups: str) -> tuple[NDArray[np.float64], str]:
     """The numbers to draw and what to call them."""
     if isinstance(values, pd.DataFrame):
         chosen = str(values.columns[0]) if measure is None else measure
         check_choice("measure", chosen, [str(column) for column in values.columns])
         values = values[chosen]
     name = str(getattr(values, "name", None) or measure or "connectivity")
-    label = MEASURES[name].label if name in MEASURES else name
+    label = MEASURES[name].label(groups) if name in MEASURES else name
     return np.asarray(values, dtype=np.float64), label
 
 
@@ -109,17 +113,17 @@ def _is_time(where: pd.Series) -> bool:
     return pd.api.types.is_datetime64_any_dtype(where)
 
 
-def _line(ax: Any, where: NDArray, series: NDArray, smooth: int | None, colour: Any) -> None:
+def _line(ax: Any, where: NDArray, series: NDArray, smooth: int | None, rows: str, colour: Any) -> None:
     if smooth is None:
         ax.plot(where, series, color=colour, linewidth=0.9)
     else:
         ax.plot(where, series, color=colour, linewidth=0.5, alpha=0.25)
         mean = pd.Series(series).rolling(smooth, center=True, min_periods=1).mean()
-        ax.plot(where, mean, color=colour, linewidth=1.4, label=f"mean of {smooth} rows")
+        ax.plot(where, mean, color=colour, linewidth=1.4, label=f"mean of {smooth} {rows}")
     ax.margins(x=0.01)
 
 
-def _dots_and_bins(ax: Any, where: NDArray, series: NDArray, dots: Any, line: Any) -> None:
+def _dots_and_bins(ax: Any, where: NDArray, series: NDArray, rows: str, dots: Any, line: Any) -> None:
     known = np.isfinite(where) & np.isfinite(series)
     where, series = where[known], series[known]
     if not len(where):
@@ -132,7 +136,7 @@ def _dots_and_bins(ax: Any, where: NDArray, series: NDArray, dots: Any, line: An
     centre = np.array([where[code == i].mean() for i in range(len(parts))])
     mean = np.array([part.mean() for part in parts])
     low, high = np.array([np.quantile(part, [0.1, 0.9]) for part in parts]).T
-    ax.fill_between(centre, low, high, color=line, alpha=0.15, linewidth=0, label="10 % to 90 % of rows")
+    ax.fill_between(centre, low, high, color=line, alpha=0.15, linewidth=0, label=f"10 % to 90 % of {rows}")
     ax.plot(centre, mean, color=line, marker="o", markersize=3.5, label="mean")
     ax.legend(fontsize=8, frameon=False, loc="best")
 

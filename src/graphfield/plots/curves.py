@@ -27,6 +27,7 @@ def plot_edge_curves(
     edges: Sequence[tuple[str, str]] | None = None,
     *,
     level: float = 0.9,
+    rows: str = "rows",
     title: str = "",
     ax: Axes | None = None,
 ) -> Axes:
@@ -48,6 +49,8 @@ def plot_edge_curves(
         Of an ``EdgeInference``: by default the edge that moves most clearly, else the clearest one.
     level : float
         Of the intervals of an ``EdgeInference``.
+    rows : str
+        What rows of the table are, such as ``"subjects"``.
     title : str
     ax : Axes, optional
 
@@ -90,7 +93,7 @@ def plot_edge_curves(
     n_columns = 1 if len(parts) <= 18 else 2
     handles = ax.get_legend_handles_labels()[0]
     if not has_intervals and (curves["high"] > curves["low"]).any():
-        handles.append(_spread_key(is_numeric))
+        handles.append(_spread_key(is_numeric, rows))
     ax.legend(
         handles=handles,
         loc="center left",
@@ -139,12 +142,12 @@ def _intervals_key(curves: pd.DataFrame, level: float, is_numeric: bool) -> str:
     return f"{told},\n{'light: of the whole curve' if is_numeric else 'thin: of all levels at once'}{gaps}"
 
 
-def _spread_key(shaded: bool) -> Any:
+def _spread_key(shaded: bool, rows: str) -> Any:
     """For the legend: what is shaded, or a bar, is often taken for an error of the line."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    label = f"{'shaded' if shaded else 'bars'}: 10 to 90 % of rows,\nwhose other covariates differ"
+    label = f"{'shaded' if shaded else 'bars'}: 10 to 90 % of {rows},\nwhose other covariates differ"
     if shaded:
         return Patch(color=GREY, alpha=0.25, linewidth=0, label=label)
     return Line2D([], [], color=GREY, marker="|", markersize=12, linestyle="none", label=label)

@@ -202,11 +202,11 @@ def plot_bands(
         for label, count, share in zip(bands.labels, bands.n_rows, bands.density, strict=True)
     ]
     axes = plot_heatmaps(list(matrices), titles, bands.node_names, groups=groups, limit=limit)
-    above_pictures(axes[0].figure, bands_shown(bands, cut))
+    above_pictures(axes[0].figure, describe_bands(bands, cut))
     return axes
 
 
-def bands_shown(bands: Bands, cut: float | None) -> str:
+def describe_bands(bands: Bands, cut: float | None) -> str:
     """What pictures of bands show, in words; averages are white up to ``cut``."""
     shown = f"averages with |partial correlation| > {cut:.3g}" if cut else "averages of all pairs"
     if bands.threshold is None or bands.threshold == cut:

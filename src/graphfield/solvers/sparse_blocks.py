@@ -175,8 +175,7 @@ def block_ebic(S: Array, rows: FamilyRows, gamma: float) -> float:
     Degrees of freedom are the entries of blocks that are there.
     """
     n, losses, blocks = len(rows.W), rows.losses(S), rows.blocks
-    numbers = np.array([kind in ("gaussian", "ordinal") for kind in blocks.types.kinds])
-    fit = np.where(numbers, np.log(np.maximum(2 * losses, np.finfo(np.float64).tiny)), 2 * losses)
+    fit = np.where(blocks.are_numbers, np.log(np.maximum(2 * losses, np.finfo(np.float64).tiny)), 2 * losses)
     degrees = np.count_nonzero(split_coefficients(S, 1)[0][0])
     most = np.count_nonzero(split_coefficients(S, 1)[0][0], axis=0).max()
     if too_dense(float(most), n):

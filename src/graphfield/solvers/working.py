@@ -7,8 +7,9 @@ the columns, node j has the natural parameters
 
 In each round the loss of a node is replaced by ``curvature_j / 2 (eta - y)^2`` with the working response
 ``y = eta + (f - mean(eta)) / curvature_j``: least squares, in which all nodes share one Gram matrix. A
-curvature of 1 is that of the node where nothing is related to it. It is exact for numbers; where a loss did
-not fall (counts have no bound), that node's curvature is doubled and its step taken again.
+curvature of 1 is that of the node where nothing is related to it. It is exact for numbers; the others begin
+ahead of where their last step led (:mod:`graphfield.solvers.acceleration`). Where a loss did not fall, that
+node's step is taken again without this, and if it had none (counts have no bound) its curvature is doubled.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphfield.data.blocks import Blocks
+from graphfield.solvers.acceleration import next_momentum
 
 Array = NDArray[np.float64]
 # Rounds, and by how much coefficients (in standard units) change in the last of them at most.
@@ -125,21 +127,26 @@ def fit_families(
     rows: FamilyRows, step: Step, start: Array | None = None, tolerance: float = _TOLERANCE
 ) -> Array:
     """Coefficients (m d + u, d) that minimise loss and penalty of every node."""
-    nodes, starts = rows.blocks.nodes, rows.blocks.starts
+    nodes, numbers = rows.blocks.nodes, rows.blocks.are_numbers
     S = np.zeros(rows.shape) if start is None else start
-    curvature = np.ones(len(starts))
+    curvature = momentum = np.ones(len(numbers))
     eta = rows.predictors(S)
     loss = rows.blocks.losses(eta, rows.columns).mean(axis=0) + step.penalty(S)
+    before, before_eta = S, eta
     for _ in range(_MAX_ROUNDS):
-        by_column = curvature[nodes]
-        cross = rows.gradient(rows.columns - rows.blocks.means(eta)) + by_column * (rows.gram @ S)
-        found = step.solve(rows.gram, cross, by_column, S)
+        by_column, following = curvature[nodes], np.where(numbers, 1.0, next_momentum(momentum))
+        ahead = ((momentum - 1) / following)[nodes]
+        point, point_eta = S + ahead * (S - before), eta + ahead * (eta - before_eta)
+        cross = rows.gradient(rows.columns - rows.blocks.means(point_eta)) + by_column * (rows.gram @ point)
+        found = step.solve(rows.gram, cross, by_column, point)
         new_eta = rows.predictors(found)
         new_loss = rows.blocks.losses(new_eta, rows.columns).mean(axis=0) + step.penalty(found)
         fell = ~(new_loss > loss + _SLACK * (1 + np.abs(loss)))
-        curvature = np.where(fell, curvature, 2 * curvature)
+        curvature = np.where(fell | (momentum > 1), curvature, 2 * curvature)
+        momentum = np.where(fell, following, 1.0)
         change = np.abs(found - S).max(axis=0)
         taken = fell[nodes]
+        before, before_eta = S, eta
         S, eta = np.where(taken, found, S), np.where(taken, new_eta, eta)
         loss = np.where(fell, new_loss, loss)
         going_on = np.where(taken, change > tolerance, curvature[nodes] < _MAX_CURVATURE)

@@ -74,10 +74,10 @@ def train(
     """
     members, rows = seen_rows(members, config)
     data = data if rows is None else data.take(rows)
-    description = current().said_once(description)
+    description = current().only_first(description)
     if len(members) >= current().size > 1 and not compete and checkpoint is None:
         return _train_apart(module, data, members, config, description)
-    run = _Run(module, data, members, config, compete, checkpoint)
+    run = TrainingRun(module, data, members, config, compete, checkpoint)
     with progress_bar(description, config.max_steps) as advance:
         while run.active:
             run.window()
@@ -106,7 +106,7 @@ def _train_apart(
     return [results[member % processes.size][member] for member in range(len(members))]
 
 
-class _Run:
+class TrainingRun:
     """State of a training run, advanced window by window (from one evaluation to the next)."""
 
     def __init__(

@@ -145,7 +145,7 @@ class MixtureFits:
 
     def _rounds_at(self, rank: int) -> None:
         most = ROUNDS if self.standings[self.open[0]].chosen is None else ROUNDS_AFTER_SPLIT
-        description = current().said_once(f"Graphs, {rank} patterns")
+        description = current().only_first(f"Graphs, {rank} patterns")
         with progress_bar(description, most, unit="rounds") as advance:
             while self.rounds < most:
                 if self.rounds == 0:

@@ -21,7 +21,7 @@ from graphfield.nn.pack import Pack, packed
 from graphfield.training.checkpoint import Snapshot
 from graphfield.training.config import TrainingConfig
 from graphfield.training.engines import make_engine
-from graphfield.training.loop import _Run
+from graphfield.training.loop import TrainingRun
 from graphfield.training.mixture import RANKS, MixtureFits, MixtureTask
 from graphfield.training.plan import Member, Plan, Seeds
 
@@ -111,7 +111,7 @@ def our_curve(
         return watch.curve
     field = CoefField(shape, torch.Generator().manual_seed(0)).to(device)
     member = Member(train, held_out, 0, 1)
-    run = _Run(field, data, [member], training_config(model, len(X)), False, None)
+    run = TrainingRun(field, data, [member], training_config(model, len(X)), False, None)
     curve: list[tuple[float, float]] = []
     while run.active:
         run.window()

@@ -141,7 +141,7 @@ def _smooth(values: pd.Series) -> pd.Series:
 
 
 def _label(measure: str) -> str:
-    return MEASURES[measure].label.replace("groups", "sectors")
+    return MEASURES[measure].label("sectors")
 
 
 def _fit_scale(ax: Any, values: NDArray[np.float64]) -> None:

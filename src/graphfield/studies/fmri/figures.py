@@ -141,9 +141,15 @@ def _connectivity(study: SubjectGraphs) -> Figure:
     table = study.connectivity(_DRAWN)
     figure, axes = plt.subplots(1, len(_DRAWN), figsize=(4.2 * len(_DRAWN), 3.6), layout="constrained")
     for axis, measure in zip(axes, _DRAWN, strict=True):
-        plot_connectivity(table, table[study.score], measure=measure, name=study.score, ax=axis)
-        axis.set_ylabel(axis.get_ylabel().replace("groups", "sub-networks"))
-        _say_subjects(axis)
+        plot_connectivity(
+            table,
+            table[study.score],
+            measure=measure,
+            name=study.score,
+            rows="subjects",
+            groups="sub-networks",
+            ax=axis,
+        )
     figure.suptitle(f"Connectivity of the graph of every subject{study.caution}", fontsize=11)
     return figure
 
@@ -152,15 +158,8 @@ def _edge_curves(study: SubjectGraphs) -> Figure:
     """The edges that move most with the score."""
     figure, ax = pyplot().subplots(figsize=(7.5, 4.2), layout="constrained")
     title = f"Edges that move most with {study.score}{study.caution}"
-    plot_edge_curves(study.score_curves(), title=title, ax=ax)
-    _say_subjects(ax)
+    plot_edge_curves(study.score_curves(), rows="subjects", title=title, ax=ax)
     return figure
-
-
-def _say_subjects(ax: Any) -> None:
-    """Rows are subjects here, in a legend too."""
-    for text in () if ax.get_legend() is None else ax.get_legend().get_texts():
-        text.set_text(text.get_text().replace("rows", "subjects"))
 
 
 def _slug(name: str) -> str:

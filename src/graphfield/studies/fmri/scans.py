@@ -193,7 +193,7 @@ def _complaint(dropped: Dropped, flat: Counter[str], n_subjects: int) -> str:
     )
 
 
-def said(dropped: Dropped, n_subjects: int) -> list[str]:
+def describe_dropped(dropped: Dropped, n_subjects: int) -> list[str]:
     """What :func:`usable` left out, one sentence per reason."""
     lines = []
     for reason, who in dropped.items():

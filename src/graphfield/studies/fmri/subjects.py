@@ -18,7 +18,14 @@ from graphfield.exceptions import DataError, DataWarning, ParameterError, check_
 from graphfield.graphs.groups import Groups, group_labels, node_positions
 from graphfield.messages import Argument
 from graphfield.studies.fmri.phenotypes import incomplete, match_subjects, read_phenotypes, unmatched
-from graphfield.studies.fmri.scans import check_shapes, collect, region_names, said, transpose, usable
+from graphfield.studies.fmri.scans import (
+    check_shapes,
+    collect,
+    describe_dropped,
+    region_names,
+    transpose,
+    usable,
+)
 
 # Fewer subjects cannot be parted into some to learn from and some to judge by.
 FEWEST_SUBJECTS = 10
@@ -214,7 +221,7 @@ def load_subjects(
     names = [name for name, kept in zip(names, keep, strict=True) if kept]
     wanted = [subject for subject, bad in zip(people.index, unknown, strict=True) if not bad]
     values, dropped = usable({who: scans[who].values[:, keep] for who in wanted}, names, every, missing)
-    for line in said(dropped, len(wanted)):
+    for line in describe_dropped(dropped, len(wanted)):
         _note(line, notes)
     _check_enough(values, score)
     people = people.loc[list(values)]
