@@ -16,6 +16,7 @@ import graphfield as gf
 from conftest import REAL_DATA
 from graphfield.check.findings import DataCheck
 from graphfield.check.row_order import following_rows
+from graphfield.check.values import far_out_findings
 from graphfield.messages import Argument
 
 N = 400
@@ -1178,6 +1179,15 @@ def test_logarithms_are_advised_where_they_help(shape, helps):
     X["d"] = shape(rng.exponential(size=300) ** 2)
     (skewed,) = found(X, pd.DataFrame({"z": rng.normal(size=300)}), "skewed-nodes")
     assert ("logarithm" in skewed.message) == helps
+
+
+@pytest.mark.parametrize(("far", "helps"), [([30.0], True), ([30.0, 1e-3, 2e-3], False), ([-60.0], False)])
+def test_logarithms_are_advised_of_far_values_where_they_bring_them_nearer(far, helps):
+    """Not where small values are far then in place of large ones, nor where there are none."""
+    values = np.exp(np.random.default_rng(0).normal(1, 0.3, (1000, 1)))
+    values[: len(far), 0] = far
+    (one,) = far_out_findings(values, np.array(["a"], dtype=object), "node", has_scores=False)
+    assert ("logarithms" in str(one.advice)) == helps
 
 
 def test_a_node_that_a_covariate_determines_makes_no_series():

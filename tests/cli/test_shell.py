@@ -13,6 +13,9 @@ import graphfield as gf
 from conftest import FAST_FIT as FAST
 from conftest import small_data
 from graphfield.cli import main
+from graphfield.cli.values import covariate_values
+from graphfield.data.covariates import CovariateEncoder
+from graphfield.data.frames import as_frame
 
 N = 120
 
@@ -298,3 +301,14 @@ def test_notes_are_for_people(shell, monkeypatch):
     monkeypatch.setattr("sys.stderr", path)
     shell("check", plain(), "--covariates", "age")
     assert path.getvalue() == "graphfield: note: Look here\n"
+
+
+def test_values_of_several_covariates_stand_behind_one_option():
+    """A comma parts them only where another covariate follows: levels may have commas."""
+    Z = pd.DataFrame({"sex": ["F", "M"] * 5, "age": np.arange(10.0), "town": ["Ulm, west", "Bonn"] * 5})
+    encoder = CovariateEncoder().fit(as_frame(Z, "Z"))
+    wanted = {"sex": "F", "age": 4.0, "town": "Ulm, west"}
+    assert covariate_values(["sex=F,age=4", "town=Ulm, west"], encoder) == wanted
+    assert covariate_values(["sex=F, town=Ulm, west,age=4"], encoder) == wanted
+    with pytest.raises(gf.ParameterError, match="covariate=value"):
+        covariate_values(["sex=F", "age"], encoder)

@@ -21,6 +21,8 @@ LEAK = "leak"
 GAPS_FOLLOW = "gaps-follow-covariate"
 # Rows with gaps, which are left out, that do so.
 LOST_FOLLOW = "lost-rows-follow-covariate"
+# Levels of groups that drift along a covariate.
+DRIFTING = "drifting-levels"
 # Two covariates with combinations that no rows have.
 EMPTY_CORNER = "empty-corner"
 # Codes of findings about shapes and orders that data may well have.

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from graphfield.check.copied_rows import copied_rows, repeated_nodes
+from graphfield.check.drifting import drift_findings
 from graphfield.check.findings import SERIES, SORTED, Finding, drop_argument
 from graphfield.check.neighbours import neighbour_findings
 from graphfield.check.relations import relation_findings
@@ -273,6 +274,9 @@ def _level_findings(
         complete = ~bad_x[names].to_numpy(dtype=bool)[known].any(axis=1)
         within = units.without_levels(values, levels[codes[known]])
         yield from _relations_within(str(labels.name), names, values[complete], within[complete])
+        moving = [j for j in range(len(names)) if j not in check.fixed_nodes]
+        known_z = Z.take(np.flatnonzero(known))
+        yield from drift_findings(within[:, moving], known_z, bad_z[known], codes[known])
 
 
 def _relations_within(

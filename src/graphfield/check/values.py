@@ -226,10 +226,25 @@ def far_out_findings(
             normal=Argument("marginals", "normal"),
         )
         if has_scores
-        else "Correct typing errors; of what is real, logarithms are nearer to the rest.",
+        else _advise_logarithms(values, names, few),
         "covariate": "Correct typing errors; graphs at such values rest on very few rows.",
     }
     yield Finding("outliers", tuple(names[[*few, *many]]), what, real[role])
+
+
+def _advise_logarithms(values: NDArray[np.float64], names: NDArray, few: Sequence[int]) -> str:
+    """Only of columns that have them, and in which fewer values are far from the others then."""
+    positive = [j for j in few if np.nanmin(values[:, j]) > 0]
+    logs = np.log(values[:, positive])
+    fewer = _far_out(logs).sum(axis=0) < _far_out(values[:, positive]).sum(axis=0)
+    if not fewer.any():
+        return (
+            "Correct typing errors; what is real weighs much in the edges of its node: see what is left "
+            "without these rows."
+        )
+    which = np.array(positive)[fewer]
+    of = "" if len(which) == len(few) else f" in {listing(names[which])}"
+    return f"Correct typing errors; of what is real{of}, logarithms are nearer to the rest."
 
 
 def _far_columns(values: NDArray[np.float64], names: NDArray, counts: NDArray, which: list[int]) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from graphfield.cli.check import hide_data_warnings, read_roles, run_check
 from graphfield.cli.edges import check_rate, fdr_option
 from graphfield.cli.options import check_new, file_options, node_type_option, table_options
-from graphfield.cli.values import chosen_kinds, covariate_values, names
+from graphfield.cli.values import chosen_kinds, covariate_values
 from graphfield.cli.words import list_out, pairs_text, render_for_shell
 from graphfield.exceptions import ParameterError, count
 
@@ -92,7 +92,7 @@ def _sides(arguments: argparse.Namespace, data: TableData) -> list[Any]:
     encoder = CovariateEncoder(says_average=False).fit(as_frame(complete, "Z"))
     sides = {"--between": [arguments.between], "--and": arguments.others}
     values = [
-        covariate_values(names(text), encoder, data.dates, option=option)
+        covariate_values([text], encoder, data.dates, option=option)
         for option, texts in sides.items()
         for text in texts
     ]

@@ -6,6 +6,7 @@ import argparse
 import ast
 import inspect
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -168,7 +169,7 @@ def covariate_values(
     values: dict[str, Any] = {}
     numeric = {column.name: column for column in encoder.numeric}
     two = {column.name: column for column in encoder.categorical if column.numbers}
-    for pair in pairs:
+    for pair in _split_pairs(pairs, encoder):
         name, equals, text = pair.partition("=")
         if not equals:
             raise ParameterError(f"{option} expects covariate=value, got {pair!r}.").about(
@@ -188,6 +189,12 @@ def covariate_values(
         elif name in two:
             values[name] = _two_numbers(two[name], text, option)
     return values
+
+
+def _split_pairs(pairs: Sequence[str], encoder: CovariateEncoder) -> list[str]:
+    """``sex=F,age=40`` is two; a comma before anything but a covariate and "=" is one of a level."""
+    following = "|".join(re.escape(name) for name in encoder.names)
+    return [one for pair in pairs for one in re.split(rf"\s*,\s*(?=(?:{following})=)", pair)]
 
 
 def _two_numbers(column: Categorical, text: str, option: str) -> str:
