@@ -33,6 +33,7 @@ MODELS = {
     "raw units": lambda: gf.DNNCGM(**FULL, standardize=False, center="none", marginals="raw"),
     "normal scores": lambda: gf.DNNCGM(**FULL, marginals="normal"),
     "linear": lambda: gf.RegGMM(),
+    "bends": lambda: gf.BayesianCGM(bends=3, n_sweeps=100, n_draws=40, random_state=0),
     "static": lambda: gf.GraphicalLasso(n_penalties=3, n_folds=3),
     "nodewise": lambda: gf.NodewiseLasso(n_penalties=5, n_folds=3),
     "archetypes": lambda: gf.ArchetypeCGM(**SMALL, n_archetypes=2, penalty=0.02),

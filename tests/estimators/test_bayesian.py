@@ -8,6 +8,7 @@ import pytest
 
 import graphfield as gf
 from graphfield import analysis as an
+from graphfield.fields.program import evaluate
 
 SHORT = {"n_sweeps": 200, "n_draws": 100, "random_state": 0}
 
@@ -145,3 +146,87 @@ def test_the_posterior_is_saved(model, rows, tmp_path):
     for ours, theirs in zip(again.credible_intervals(at), model.credible_intervals(at), strict=True):
         np.testing.assert_array_equal(ours, theirs)
     pd.testing.assert_frame_equal(an.average_intervals(again, at), an.average_intervals(model, at))
+
+
+# -- numbers that bend ---------------------------------------------------------------------------
+
+
+AGES = pd.DataFrame({"age": np.linspace(-0.8, 0.8, 5), "site": "a"})
+
+
+@pytest.fixture(scope="module")
+def bent_rows() -> tuple[np.ndarray, pd.DataFrame]:
+    """x0 and x1 have the partial correlation .7 - 1.2 |age|; x3 follows x2 everywhere."""
+    X, Z = moving_edge()
+    rng = np.random.default_rng(2)
+    partial = 0.7 - 1.2 * np.abs(Z["age"].to_numpy())
+    X[:, 0] = rng.normal(size=len(X)) / np.sqrt(1 - partial**2)
+    X[:, 1] = rng.normal(size=len(X)) + partial * X[:, 0]
+    return X, Z
+
+
+@pytest.fixture(scope="module")
+def bent(bent_rows) -> gf.BayesianCGM:
+    return gf.BayesianCGM(bends=3, **SHORT).fit(*bent_rows)
+
+
+def test_bends_follow_an_edge_that_rises_and_falls(bent, bent_rows):
+    truth = 0.7 - 1.2 * np.abs(AGES["age"].to_numpy())
+    assert np.abs(bent.partial_correlations(AGES)[:, 0, 1] - truth).max() < 0.12
+    low, high = bent.credible_intervals(AGES, level=0.99)
+    assert ((low[:, 0, 1] < truth) & (truth < high[:, 0, 1])).all()
+    straight = gf.BayesianCGM(**SHORT).fit(*bent_rows)
+    assert np.abs(straight.partial_correlations(AGES)[:, 0, 1] - truth).max() > 0.4
+    table = bent.inclusion_table().set_index(["source", "target"])
+    assert list(table.columns) == ["probability", "error", "constant", "age", "site"]
+    assert table.loc[("x1", "x2"), "age"] > 0.99
+    assert table.loc[("x3", "x4"), "age"] < 0.5
+
+
+def test_bends_are_columns_that_could_be_added_by_hand(bent_rows):
+    """Uncorrelated, in standard units, each number before its own: the same design, so the same chains."""
+    X, Z = bent_rows[0], bent_rows[1].assign(dose=np.random.default_rng(2).normal(size=len(bent_rows[1])))
+    Z = Z[["age", "dose"]]
+    params = {**SHORT, "n_sweeps": 40, "n_draws": 20, "center": "constant"}
+    model = gf.BayesianCGM(bends=2, **params).fit(X, Z)
+    W = model.field_.features(model.field_.rows(Z))
+    assert W.shape[1] == 7
+    np.testing.assert_allclose(W[:, :4].T @ W[:, :4] / len(W), np.eye(4), atol=1e-8)
+    np.testing.assert_allclose(W[:, [1, 4]], (Z - Z.mean()) / Z.std(ddof=0), atol=1e-8)
+    by_hand = gf.BayesianCGM(**params).fit(X, W[:, 1:])
+    np.testing.assert_allclose(model.interactions_, by_hand.interactions_, atol=1e-6)
+    assert model.covariate_inclusion_.shape == (3, 6, 6)
+    moved = by_hand.covariate_inclusion_[[1, 2, 3]].max(axis=0)
+    assert (model.covariate_inclusion_[1] >= moved - 1e-12).all()
+
+
+def test_bends_are_saved_and_carried_out_by_the_page(bent, bent_rows, tmp_path):
+    again, some = gf.load(bent.save(tmp_path / "model")), bent_rows[1].iloc[:20]
+    np.testing.assert_array_equal(again.partial_correlations(some), bent.partial_correlations(some))
+    for ours, theirs in zip(again.credible_intervals(some), bent.credible_intervals(some), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    np.testing.assert_array_equal(
+        again.predict(bent_rows[0][:20], some), bent.predict(bent_rows[0][:20], some)
+    )
+    alone = bent.partial_correlations(some.iloc[7:8])
+    np.testing.assert_array_equal(alone[0], bent.partial_correlations(some)[7])
+    j, k = np.triu_indices(6, 1)
+    found = evaluate(bent.field_.program(), some)
+    assert np.abs(found - bent.partial_correlations(some)[:, j, k]).max() < 1e-5
+
+
+def test_numbers_with_few_values_bend_less(bent_rows):
+    X, Z = bent_rows[0], bent_rows[1].assign(age=np.arange(len(bent_rows[0])) % 3.0)
+    model = gf.BayesianCGM(bends=5, **SHORT).fit(X, Z)
+    assert len(model.interactions_) == 1 + 2 + 2  # a one, three ages, three sites
+
+
+def test_levels_do_not_bend(bent_rows):
+    X, Z = bent_rows
+    with pytest.raises(
+        gf.DataError, match=r"BayesianCGM\(bends=3\) needs a numeric .* got levels alone \('site'\)"
+    ):
+        gf.BayesianCGM(bends=3).fit(X, Z[["site"]])
+    for bends in (-1, 2.5, 21, "auto"):
+        with pytest.raises(gf.ParameterError, match="bends"):
+            gf.BayesianCGM(bends=bends).fit(X, Z)

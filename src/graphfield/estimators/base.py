@@ -150,7 +150,7 @@ class GraphEstimator(InNotebooks, NodeQuestions, RowOutputs, BaseEstimator, ABC)
         self.level_check_ = data.levels
         self.held_out_rows_ = None if data.held_out is None else data.Z.places[data.held_out]
         self.field_ = field.with_threshold(self._find_threshold(field, data))
-        vars(self).pop("feature_names_in_", None)
+        self.__dict__.pop("feature_names_in_", None)
         if field.schema.nodes_named:
             self.feature_names_in_ = np.array(field.schema.node_names, dtype=object)
         return self

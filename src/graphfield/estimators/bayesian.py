@@ -28,7 +28,7 @@ from graphfield.estimators.parameters import (
     parameter,
 )
 from graphfield.estimators.training_set import TrainingSet
-from graphfield.exceptions import ParameterError, TrainingWarning, count
+from graphfield.exceptions import DataError, ParameterError, TrainingWarning, count, listing
 from graphfield.fields.average import AverageField
 from graphfield.fields.base import GraphField, State
 from graphfield.fields.posterior import PosteriorField
@@ -43,6 +43,8 @@ from graphfield.solvers.spike_slab import Posterior, Prior, Products, sample_pos
 _RIDGE = 1e-6
 # Chains disagree above these: R-hat of residual scales, Monte Carlo error of an inclusion probability.
 _MOST_RHAT, _MOST_ERROR = 1.1, 0.1
+# Of a number.
+_MOST_BENDS = 20
 # Rows at which the spread of the posterior is looked at.
 _SPREAD_ROWS = 20
 
@@ -90,6 +92,10 @@ class BayesianCGM(GraphEstimator):
     slab : "auto" or float, default "auto"
         Standard deviation of a coefficient that is there, in units of what is left of its node. "auto" learns
         it for each node and feature around .3 (Student's t with four degrees of freedom).
+    bends : int, default 0
+        Bends of each numeric covariate: so many more features of z, piecewise linear between as many of its
+        quantiles, which the means of the nodes have as well. With 0 edges are linear in numbers; with 3 they
+        may rise and fall. More follow a curve more closely and take more rows.
     n_sweeps : int, default 500
         Updates of all coefficients in each chain; the first half of them is forgotten.
     n_chains : int, default 4
@@ -117,7 +123,8 @@ class BayesianCGM(GraphEstimator):
     rhat_ : ndarray of shape (p,)
         Split R-hat of the residual scale of each node; above 1.1 chains disagree.
     interactions_ : ndarray of shape (m, p, p)
-        Posterior means of the coefficients of the m features of z, in standard units.
+        Posterior means of the coefficients of the m features of z, in standard units: a one, each number
+        with its bends behind it, levels.
     coefficient_draws_, scale_draws_ : ndarrays of shape (n_draws, m, p, p) and (n_draws, p)
         Draws of these, and of residual standard deviations, in standard units.
 
@@ -137,6 +144,7 @@ class BayesianCGM(GraphEstimator):
 
     inclusion: float | str | tuple[float, float] = parameter("auto", Custom(_check_inclusion))
     slab: float | str = parameter("auto", WordOrNumber(("auto",)))
+    bends: int = parameter(0, Number(0, _MOST_BENDS, integer=True))
     n_sweeps: int = parameter(500, Number(8, integer=True))
     n_chains: int = parameter(4, COUNT)
     n_draws: int = parameter(200, COUNT)
@@ -156,13 +164,19 @@ class BayesianCGM(GraphEstimator):
 
     def _fit(self, data: TrainingSet) -> PosteriorField:
         schema = self._learn_schema(data, standardize=True, unknown=self.unknown)
-        rows = LinearRows.learn(data, schema, self.center, True, _RIDGE)
+        if self.bends and not schema.encoder.numeric:
+            names = listing([column.name for column in schema.encoder.categorical])
+            raise DataError(
+                f"BayesianCGM(bends={self.bends}) needs a numeric covariate, which may bend, and got levels "
+                f"alone ({names}). Leave bends at 0: each level has coefficients of its own."
+            ).about(argument="bends")
+        rows = LinearRows.learn(data, schema, self.center, True, _RIDGE, int(self.bends))
         n, p = rows.nodes.shape
         freedom = max(n - (rows.W.shape[1] if self.center == "covariates" else 1), 1)
         found = sample_posterior(
             Products.of(n * interaction_gram(rows.nodes, rows.W), p, freedom),
             self._prior(rows.W.shape[1]),
-            covariate_of_feature(schema.encoder),
+            rows.covariate,
             n_sweeps=self.n_sweeps,
             n_chains=self.n_chains,
             n_draws=self.n_draws,
@@ -170,7 +184,8 @@ class BayesianCGM(GraphEstimator):
         )
         self._keep(found)
         mean = rows.field(found.mean)
-        return PosteriorField(mean.common, mean.interactions, mean.mean, found.draws, found.scales)
+        draws = found.draws, found.scales
+        return PosteriorField(mean.common, mean.interactions, mean.mean, *draws, bends=mean.bends)
 
     def _prior(self, n_features: int) -> Prior:
         slab = None if isinstance(self.slab, str) else float(self.slab)

@@ -35,7 +35,9 @@ class PosteriorField(LinearField):
     def _draw(self, position: int) -> LinearField:
         scale = self.common.scaler.scale * self.scale_draws[position]
         coefficients = self.coefficient_draws[position].astype(np.float64)
-        return LinearField(replace(self.common, residual_scale=scale), coefficients, self.mean)
+        return LinearField(
+            replace(self.common, residual_scale=scale), coefficients, self.mean, bends=self.bends
+        )
 
     def own_state(self) -> State:
         state, arrays = super().own_state()
@@ -48,4 +50,4 @@ class PosteriorField(LinearField):
         n_draws, (m, p, _) = state["n_draws"].whole(2, _MOST_DRAWS), known.interactions.shape
         scales = arrays.read("scale_draws", (n_draws, p), low=0, above=True)
         coefficients = arrays.read_coefficients("coefficient_draws", (n_draws, m, p, p), dtype=np.float32)
-        return cls(common, known.interactions, known.mean, coefficients, scales)
+        return cls(common, known.interactions, known.mean, coefficients, scales, bends=known.bends)
