@@ -6,6 +6,7 @@ import argparse
 import ast
 import inspect
 import os
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +22,6 @@ PACKAGES = {
     "data": "From tables to numbers",
     "graphs": "Graphs as arrays",
     "metrics": "Scores against a known graph",
-    "pipelines": "Before the nodes",
     "plots": "Pictures",
     "report": "The page",
     "simulate": "Data with a known graph",
@@ -93,42 +93,82 @@ def _help(parser: argparse.ArgumentParser) -> str:
 
 
 def _codes() -> str:
-    lines = [f"| `{code}` | {words} |" for code, words in sorted(set(_findings()))]
     return "\n".join(
         [
-            "# Codes of findings",
+            "# Codes of errors and findings",
             "",
-            "What `graphfield check` and `gf.check_data` find has a code that stays the same while words may",
-            "change: `check.codes()` in Python, `code` in the JSON of `graphfield check --json`. Names in",
-            "braces are filled in.",
+            "Codes stay the same while words may change. Names in braces are filled in.",
             "",
-            "| code | what is said |",
-            "| --- | --- |",
-            *lines,
+            "## Findings",
             "",
+            "What `graphfield check` and `gf.check_data` find: `check.codes()` in Python, `code` in the",
+            "JSON of `graphfield check --json`.",
+            "",
+            *_table("what is said", sorted(set(_findings()))),
+            "## Errors",
+            "",
+            "Every error is a `gf.GraphfieldError`; programs ask for its class and for `error.parts`,",
+            "which has what is at fault as data (`argument`, `column`, `row`, `file`, `advice`). Some have",
+            "a code as well, `error.message.code`, as have parts of messages whose words differ between",
+            "Python and a shell.",
+            "",
+            *_table("where it is raised or part of what is said", sorted(set(_error_codes()))),
         ]
     )
+
+
+def _table(title: str, rows: list[tuple[str, str]]) -> list[str]:
+    return [f"| code | {title} |", "| --- | --- |", *(f"| `{code}` | {words} |" for code, words in rows), ""]
 
 
 def _findings() -> Iterator[tuple[str, str]]:
     """The code and the message of each ``Finding(...)`` that the source makes."""
     for file in sorted((SOURCE / "check").glob("*.py")):
-        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if not (isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Finding"):
+        for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not isinstance(function, ast.FunctionDef):
                 continue
-            code = call.args[0] if call.args else None
-            if isinstance(code, ast.Constant) and len(call.args) > 2:
-                yield str(code.value), _words(call.args[2])
+            for call in ast.walk(function):
+                if not (isinstance(call, ast.Call) and getattr(call.func, "id", "") == "Finding"):
+                    continue
+                code = call.args[0] if call.args else None
+                if isinstance(code, ast.Constant) and len(call.args) > 2:
+                    yield str(code.value), _words(call.args[2], function)
 
 
-def _words(message: ast.expr) -> str:
-    """The text of a message as the source has it."""
-    if isinstance(message, ast.Constant):
-        text = str(message.value)
-    elif isinstance(message, ast.JoinedStr):
-        text = "".join(
-            str(part.value) if isinstance(part, ast.Constant) else "{…}" for part in message.values
-        )
-    else:
-        text = "{…}"
+def _error_codes() -> Iterator[tuple[str, str]]:
+    """The code and the text of each error, and part of a message, that has one."""
+    for file in sorted(SOURCE.rglob("*.py")):
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if not (isinstance(call, ast.Call) and call.args):
+                continue
+            code = next((one.value for one in call.keywords if one.arg == "code"), None)
+            if isinstance(code, ast.Constant) and code.value:
+                yield str(code.value), _words(call.args[0], None)
+
+
+def _words(message: ast.expr, function: ast.FunctionDef | None) -> str:
+    """The text of a message as the source has it; of one that is put together, what its function finds."""
+    if isinstance(message, ast.Name) and function is not None:
+        given = [
+            one.value
+            for one in ast.walk(function)
+            if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == message.id
+        ]
+        message = given[-1] if given else message
+    text = _text(message)
+    if not any(letter.isalpha() for letter in re.sub(r"\{.*?\}", "", text)) and function is not None:
+        text = (ast.get_docstring(function) or text).split("\n\n")[0].replace("\n", " ")
     return text.replace("|", "\\|")
+
+
+def _text(message: ast.expr) -> str:
+    if isinstance(message, ast.Constant):
+        return str(message.value)
+    if isinstance(message, ast.JoinedStr):
+        return "".join(_text(part) for part in message.values)
+    if isinstance(message, ast.BinOp):
+        return _text(message.left) + _text(message.right)
+    if isinstance(message, ast.Call) and getattr(message.func, "id", "") == "Message" and message.args:
+        return _text(message.args[0])
+    value = message.value if isinstance(message, ast.FormattedValue) else message
+    return f"{{{value.id if isinstance(value, ast.Name) else '…'}}}"

@@ -22,6 +22,7 @@ from graphfield.analysis.rows import (
     pair_positions,
 )
 from graphfield.analysis.wide_tables import WideTable
+from graphfield.data.frames import with_columns
 from graphfield.estimators.inputs import check_number
 from graphfield.exceptions import DataError, ParameterError
 from graphfield.fields import GraphField
@@ -129,9 +130,9 @@ def edge_drivers(
     With independent covariates these are Sobol' indices: ``alone`` sums to at most 1 over covariates and
     ``total`` to at least 1, and both agree where nothing interacts. Covariates that go together are exchanged
     all the same, so the answer is about what the *model* uses: a covariate that it ignores gets nothing,
-    however much it goes along with one that it uses. Combinations that never occur enter then, shares need
-    not sum to 1, and a model that could have used either of two such covariates may have divided the credit
-    between them in any way. Shares come from a sample and are good to a few hundredths.
+    however much it goes along with one that it uses. Combinations that never occur enter then: shares need
+    not sum to 1, one may lie above 1, and a model that could have used either of two such covariates may have
+    divided the credit between them in any way. Shares come from a sample and are good to a few hundredths.
 
     Shares say nothing of size, and of an edge that hardly varies they would divide up noise. So an edge whose
     standard deviation over rows is below 5 % of the largest of the network (of all pairs, not only those
@@ -268,7 +269,7 @@ def _shares(
     shifts = np.unique(np.linspace(1, n - 1, n_repeats + 2).astype(int)[1:-1])
     for shift in shifts:
         taken = np.roll(np.arange(n), shift)
-        mixed = rows.iloc[taken].reset_index(drop=True).assign(**{name: rows[name].to_numpy()})
+        mixed = with_columns(rows.iloc[taken].reset_index(drop=True), {name: rows[name].to_numpy()})
         found = _pair_values(ask(field, mixed), *pairs)  # this covariate of row i, the others of row taken[i]
         alone += (centred * (found - found.mean(axis=0, dtype=np.float64))).mean(axis=0)
         total += np.square(found - base[taken]).mean(axis=0) / 2

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from graphfield.data.covariates import Categorical, Numeric
 from graphfield.data.dates import date_text, is_date, to_days
-from graphfield.data.frames import Frame
+from graphfield.data.frames import Frame, with_columns
 from graphfield.data.level_text import as_text
 from graphfield.data.missing import check_complete
 from graphfield.estimators.base import GraphEstimator
@@ -174,7 +174,7 @@ def fixed_values(
 def grid(rows: pd.DataFrame, along: str, values: Sequence[Any], fixed: Mapping[str, Any]) -> pd.DataFrame:
     """All rows at the first value of ``along``, then all rows at the second, and so on."""
     tall = rows.iloc[np.tile(np.arange(len(rows)), len(values))].reset_index(drop=True)
-    return tall.assign(**fixed, **{along: np.repeat(np.array(values), len(rows))})
+    return with_columns(tall, {**fixed, along: np.repeat(np.array(values), len(rows))})
 
 
 @dataclass(frozen=True)

@@ -232,7 +232,7 @@ def _with_categories(Z: pd.DataFrame, names: list[str]) -> pd.DataFrame:
         for name in names
         if not isinstance(Z[name].dtype, pd.CategoricalDtype)
     }
-    return Z.assign(**text)
+    return with_columns(Z, text)
 
 
 def time_values(column: pd.Series) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import features
 from graphfield.data.encoded import Encoded
-from graphfield.data.frames import Frame
+from graphfield.data.frames import Frame, with_columns
 from graphfield.data.level_text import as_text
 from graphfield.data.marginals import NodeMap
 from graphfield.data.saved_arrays import SavedArrays
@@ -239,7 +239,7 @@ def clusters_as_text(frame: Frame, by: str) -> Frame:
     """Labels 0, 1, 2 count as levels, not as numbers; categories are levels already, and have their order."""
     if isinstance(frame.values[by].dtype, pd.CategoricalDtype):
         return frame
-    return Frame(frame.values.assign(**{by: as_text(frame.values[by])}), frame.named, frame.rows)
+    return Frame(with_columns(frame.values, {by: as_text(frame.values[by])}), frame.named, frame.rows)
 
 
 def _chain(n: int) -> dict[str, list[Any]]:
