@@ -429,6 +429,7 @@ def test_the_permutation_test_is_asked_by_subject(monkeypatch):
     def dependence_test(X, Z, *, groups, covariates, random_state):
         asked.update(rows=len(X), groups=set(groups), covariates=covariates)
         words = {"verdict": "evidence", "sentence": "", "caveat": "", "together": (), "filled_in": ""}
+        words |= {"drifting": (), "differences": ""}
         return SimpleNamespace(p_value=0.02, n_rows=144, per_covariate=lines, **words)
 
     monkeypatch.setattr("graphfield.studies.study.dependence_test", dependence_test)

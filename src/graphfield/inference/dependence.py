@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from graphfield.estimators.reggmm import RegGMM
 from graphfield.exceptions import DataError, ParameterError, listing, suggestion
 from graphfield.inference.common_nodes import CommonNodes, wanted_nodes
 from graphfield.inference.covariate_basis import Smooth
+from graphfield.inference.drift import Drift
+from graphfield.inference.drift_confirmed import confirmed_evidence, shows_any
 from graphfield.inference.evidence import (
     OF_KINDS,
     OF_NUMBERS,
@@ -99,7 +102,8 @@ def dependence_test(
         As for ``fit``.
     groups : sequence of length n, optional
         Rows with equal labels (one subject) are not independent. Levels that groups have of their own are
-        subtracted first, as in ``fit``, so that the test is about the graph that a model shows.
+        subtracted first, as in ``fit``, so that the test is about the graph that a model shows. Where these
+        drift, what is found must be there in differences of neighbouring rows, too (``Evidence.drifting``).
     time : sequence of length n, optional
         Numbers or dates; rows that follow each other are not independent.
     in_order : bool, optional
@@ -152,6 +156,7 @@ def dependence_test(
     inputs, wide = without_wide_counts(training_inputs(X, Z, missing, node_types=node_types, groups=groups))
     inputs = numbers_alone(inputs)
     inputs, labels, levels, _ = within_groups(inputs, groups, X)
+    drift = Drift.of(inputs, labels, levels)
     if levels is not None:
         inputs = _without_nodes(inputs, levels.untested(inputs.node_names))
     labels = None if labels is None else np.unique(labels, return_inverse=True)[1]
@@ -172,6 +177,18 @@ def dependence_test(
     if lacking:
         return replace(_not_known(question, lacking), caveat=caveat)
     evidence = _answer(question.with_jumps(), wanted, root_seed(random_state), goes_on=goes_on)
+    if drift is not None and shows_any(evidence):
+        again = drift.ask_again(
+            partial(
+                dependence_test,
+                covariates=wanted,
+                n_permutations=None if goes_on else n_permutations,
+                degrees=degrees,
+                n_folds=n_folds,
+                random_state=random_state,
+            )
+        )
+        evidence = confirmed_evidence(evidence, drift, again)
     if missing == "impute":
         evidence = _beside_gaps(evidence, X, Z)
     evidence = replace(evidence, notes=(*evidence.notes, *filter(None, [about_units, words_of_wide(wide)])))

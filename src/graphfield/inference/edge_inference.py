@@ -14,6 +14,7 @@ from scipy.stats import t as student
 
 from graphfield.analysis.wide_tables import WideTable
 from graphfield.data.covariates import Numeric
+from graphfield.data.drifting_levels import words_of_drift
 from graphfield.data.encoded import Encoded
 from graphfield.data.missing import check_complete
 from graphfield.estimators.inputs import check_flag, check_number
@@ -40,7 +41,7 @@ from graphfield.inference.pairs_at import PairsAt, graph_basis
 from graphfield.messages import join_messages
 
 # Covariates of a pair that are named, and the shares of rows up to the ends of a curve in words.
-_MOST_NAMED, _TOLD_ROWS = 2, (0.1, 0.9)
+_MOST_NAMED, _USUAL_ROWS = 2, (0.1, 0.9)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,6 +78,9 @@ class EdgeInference:
     about : str
         Which graph it is, where levels that groups have of their own were subtracted; which nodes are
         untested.
+    drifting : tuple of str
+        Covariates along which levels of groups drift, which looks like movement, where differences of
+        neighbouring rows could not be asked. Where they could, pairs count as moving if these show it too.
     untested : tuple of str
         Nodes that have one value at a level of a covariate: p- and q-values of their edges are not numbers.
     """
@@ -93,6 +97,7 @@ class EdgeInference:
     caveat: str = ""
     about: str = ""
     untested: tuple[str, ...] = ()
+    drifting: tuple[str, ...] = ()
     _averaged: dict[Any, list[Common]] = field(default_factory=dict, init=False)  # rows along covariates
 
     def edges(self, fdr: float = 0.1) -> pd.DataFrame:
@@ -326,7 +331,7 @@ class EdgeInference:
         pair, ends = self._pair(source, target), (0.0, 0.0)
         if isinstance(column, Numeric):
             rows = self.encoded.numeric[:, position_of(self.schema.encoder, covariate)[0]]
-            ends = tuple((column.mean + column.scale * np.quantile(rows, _TOLD_ROWS)).tolist())
+            ends = tuple((column.mean + column.scale * np.quantile(rows, _USUAL_ROWS)).tolist())
         along = partial(self._curve, pair, covariate)
         return words_along(column, along, ends, self.seed, signed=self.has_sign(pair))
 
@@ -351,21 +356,23 @@ class EdgeInference:
         as_if = ", as if they were independent" if self.caveat else ""
 
         def expected(q: str, what: str) -> str:
-            return "" if self.caveat else false_words(self.table[q], what, fdr)
+            unsure = self.caveat or (self.drifting and q == "q_varies")
+            return "" if unsure else false_words(self.table[q], what, fdr)
 
         tested = count(int(self.table["p_value"].notna().sum()), "pair")
         text = (
             f"By {rows}{as_if}, at a false-discovery level of {fdr:.2f}: of "
             f"{tested} of nodes, {_having(len(edges))} an edge at some value of the covariates"
             f"{expected('q_value', 'to be false')}.{words_of_unclear(edges, fdr)} "
-            f"{_having(n_moving).capitalize()} one that moves with them{expected('q_varies', 'not to move')}."
+            f"{_having(n_moving).capitalize()} one that moves with them{expected('q_varies', 'not to move')}"
         )
-        text = " ".join(filter(None, [self.caveat, self.about, text]))
+        text = " ".join(filter(None, [self.caveat, words_of_drift(self.drifting), self.about, text]))
         if n_moving:
-            text += f" {agreed(n_moving, 'It is', 'Moving most clearly:')} {'; '.join(movers)}."
+            text += f". {agreed(n_moving, 'It is', 'Moving most clearly:')} {'; '.join(movers)}"
         elif movers:
-            text = f"{text[:-1]} by the test of all covariates together; by that of one given the others, "
-            text += f"these do: {'; '.join(movers)}."
+            text += " by the test of all covariates together; by that of one given the others, "
+            text += f"these do: {'; '.join(movers)}"
+        text += "."
         if are_many(self.schema.encoder, self._n_units):
             text += (
                 f" There are only {count(self._n_units, unit)} for these covariates and levels: tests "

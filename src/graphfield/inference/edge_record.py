@@ -68,7 +68,8 @@ class EdgeRecord:
     covariate. Curves are those of the pairs that are clearest. ``with_one`` has the pairs that move with one
     of several covariates, given the others. ``at`` is :class:`PairsAt` of the pairs that move.
     ``movers`` says in words what the pairs do that move most clearly, ``moved_by`` with which covariates any
-    pair moves, given the others; ``caveat`` what is to be said first (:class:`EdgeInference`).
+    pair moves, given the others; ``caveat`` what is to be said first, ``drifting`` covariates whose movement
+    may be levels that drift (:class:`EdgeInference`).
     """
 
     nodes: tuple[str, ...] = ()
@@ -88,6 +89,7 @@ class EdgeRecord:
     notes: tuple[str, ...] = ()
     why_not: str = ""
     caveat: str = ""
+    drifting: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, found: EdgeInference, notes: Sequence[str] = ()) -> EdgeRecord:
@@ -116,6 +118,7 @@ class EdgeRecord:
                 *notes,
             ),
             caveat=str(found.caveat),
+            drifting=tuple(found.drifting),
         )
 
     @classmethod
@@ -123,7 +126,7 @@ class EdgeRecord:
         """From a mapping that was checked (``report.folder``)."""
         known = {name: values[name] for name in cls.__dataclass_fields__ if values.get(name) is not None}
         of_pairs = ("q_value", "q_varies", "estimate", "low", "high")
-        for name in ("nodes", *of_pairs, "movers", "moved_by", "notes"):
+        for name in ("nodes", *of_pairs, "movers", "moved_by", "notes", "drifting"):
             known[name] = tuple(known.get(name, ()))
         curves = tuple(BandedCurve(**curve) for curve in known.get("curves", ()))
         with_one = tuple(MovesWith(**one) for one in known.get("with_one", ()))

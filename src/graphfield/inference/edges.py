@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ from graphfield.inference.covariate_basis import Smooth
 from graphfield.inference.dependence import chosen_covariates
 from graphfield.inference.design import Design
 from graphfield.inference.directions import Room, directions, in_order
+from graphfield.inference.drift import Drift
+from graphfield.inference.drift_confirmed import confirmed_tests, words_of_both
 from graphfield.inference.edge_basis import learn_basis
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.edge_tests import (
@@ -176,6 +179,13 @@ def infer_edges(
         scores, tests = test(question, encoded, starts, wanted, tick)
     if len(question.encoder.columns) == 1:  # one question, one answer
         tests = replace(tests, p_of_covariate=dict.fromkeys(wanted, tests.p_varies))
+    drift, told = question.drift, ""
+    if drift is not None:
+        again = drift.ask_again(partial(infer_edges, covariates=wanted, random_state=seed))
+        if again is not None:
+            tests = confirmed_tests(tests, inputs.node_names, drift, again.table)
+            told = words_of_both(drift)
+            drift = None
     return EdgeInference(
         table=edge_table(inputs.node_names, tests.without(np.isin(inputs.node_names, [*untested, *fixed]))),
         covariates=tuple(wanted),
@@ -187,8 +197,11 @@ def infer_edges(
         timed=question.timed,
         caveat=caveat,
         about=" ".join(
-            filter(None, [_which_graph(question), _untested_words(untested), words_of_wide(question.wide)])
+            filter(
+                None, [_which_graph(question), told, _untested_words(untested), words_of_wide(question.wide)]
+            )
         ),
+        drifting=() if drift is None else drift.names,
         untested=tuple(dict.fromkeys([*untested, *fixed])),
         intervals=tests.intervals,
     )
@@ -231,6 +244,7 @@ def read_question(
     read = training_inputs(X, Z, missing, node_types=node_types, groups=groups)
     read, wide = without_wide_counts(read)
     inputs, labels, levels, as_numbers = within_groups(read, groups, X, wanted=subtract_levels)
+    drift = Drift.of(inputs, labels, levels)
     codes = None if labels is None else np.unique(labels, return_inverse=True)[1]
     times = None if time is None or codes is not None else times_of(time, X)[inputs.rows]
     in_order = are_in_order(X, Z, groups, time, in_order)
@@ -253,6 +267,7 @@ def read_question(
         0,
         in_order=in_order,
         levels=levels,
+        drift=drift,
         as_numbers=tuple(as_numbers),
         wide={} if as_numbers else wide,
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
 
+from graphfield.data.drifting_levels import words_of_drift
 from graphfield.data.saved_files import check_seal, sealed
 from graphfield.exceptions import DataError
 from graphfield.folders import write_file
@@ -26,6 +27,7 @@ FORMAT, FORMAT_VERSION = "graphfield-evidence", 1
 _STRONG = (0.01, 3.0)
 _ADJUSTED = "adjusted for the number of covariates"
 _AS_SEEN = "as if filled-in values had been seen"
+_AS_STEADY = "as if levels of groups did not drift"
 _ROUNDING = 1e-9  # 6 / 600 is not quite 0.01 in binary
 
 
@@ -72,7 +74,8 @@ class Evidence:
         - "weak evidence": p at most .05, but no gain, or one of two standard errors at most;
         - "no evidence": p above .05, whatever the gain;
         - "not known": no test, for too few rows or groups, or a series that changes too slowly; or one that
-          holds only if rows are independent, which they are not, or if filled-in values had been seen.
+          holds only if rows are independent, which they are not, if filled-in values had been seen, or if
+          levels of groups did not drift.
 
         For one covariate, p is its ``adjusted_p_value`` and the gain is that beyond all others.
     sentence : str
@@ -105,6 +108,11 @@ class Evidence:
         All covariates, of which ``per_covariate`` has those that were asked for.
     filled_in : str
         Where gaps of nodes go with covariates, so that filled in they look like edges that move with these.
+    drifting : tuple of str
+        Covariates along which levels of groups drift, which looks like edges that move with them, where
+        differences of neighbouring rows do not show that anything does.
+    differences : str
+        What these differences say, if they could be asked.
     """
 
     verdict: str
@@ -125,6 +133,8 @@ class Evidence:
     caveat: str = ""
     together: tuple[str, ...] = ()
     filled_in: str = ""
+    drifting: tuple[str, ...] = ()
+    differences: str = ""
 
     def as_if_independent(self, caveat: str) -> Evidence:
         """Where rows were taken for independent and are not: what was found is no answer."""
@@ -134,7 +144,14 @@ class Evidence:
         """Where filled-in values may be what was found of these ``covariates``."""
         return replace(self._as_if(_AS_SEEN, covariates), filled_in=why)
 
-    def _as_if(self, words: str, covariates: Collection[str]) -> Evidence:
+    def as_if_steady(
+        self, drifting: Sequence[str], doubted: Collection[str], differences: str, *, whole: bool
+    ) -> Evidence:
+        """Where levels that drift may be what was found of ``doubted`` covariates, and as a ``whole``."""
+        found = replace(self, drifting=tuple(drifting), differences=differences)
+        return found._as_if(_AS_STEADY, doubted, whole=whole)
+
+    def _as_if(self, words: str, covariates: Collection[str], *, whole: bool = True) -> Evidence:
         start = words.capitalize()
         lines = tuple(
             replace(own, verdict=_unsure(own.verdict), sentence=f"{start}: {own.sentence}")
@@ -142,6 +159,8 @@ class Evidence:
             else own
             for own in self.per_covariate
         )
+        if not whole:
+            return replace(self, per_covariate=lines)
         sentence = f"{start}: {self.sentence}"
         return replace(self, verdict=_unsure(self.verdict), sentence=sentence, per_covariate=lines)
 
@@ -164,10 +183,14 @@ class Evidence:
             first = [f"{line.verdict.capitalize()}. {line.sentence}" for line in self.per_covariate]
             unseen = tested.answer == NO and tested.matter
             whole = f"All covariates together{', which may hide one' if unseen else ''}: {self.verdict}."
-            return " ".join(filter(None, [self.caveat, self.filled_in, *first, whole, self.sentence]))
+            return " ".join(filter(None, [*self._said_first, *first, whole, self.sentence]))
         which = which_sentence(tested, tested.together)
         whole = f"{self.verdict.capitalize()}. {self.sentence}"
-        return " ".join(filter(None, [self.caveat, self.filled_in, whole, which]))
+        return " ".join(filter(None, [*self._said_first, whole, which]))
+
+    @property
+    def _said_first(self) -> list[str]:
+        return [self.caveat, words_of_drift(self.drifting, self.differences), self.filled_in]
 
     @property
     def _are_asked(self) -> bool:
@@ -243,7 +266,7 @@ class Evidence:
             values["per_covariate"] = tuple(CovariateEvidence(**line) for line in values["covariates"])
             known = {name: values[name] for name in cls.__dataclass_fields__ if name in values}
             gains = {name: Gain.from_json(value) for name, value in known.items() if "gain_over" in name}
-            lists = {name: tuple(known.get(name, ())) for name in ("notes", "together")}
+            lists = {name: tuple(known.get(name, ())) for name in ("notes", "together", "drifting")}
             return cls(**{**known, **gains, **lists})
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(

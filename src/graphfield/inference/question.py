@@ -30,6 +30,7 @@ from graphfield.inference.cleaned_nodes import (
 )
 from graphfield.inference.covariate_basis import Smooth, smooth_covariates
 from graphfield.inference.directions import Cuts, Directions, Room, directions
+from graphfield.inference.drift import Drift
 from graphfield.inference.jumps import find_jumps
 from graphfield.inference.rearrange import Rows, Scheme, independent_stretches, schemes_of
 from graphfield.messages import Argument
@@ -75,6 +76,7 @@ class Question:
     in_order: bool = False  # rows follow each other though nobody says when
     levels: LevelCheck | None = None  # whether groups have levels of their own, which were then subtracted
     as_numbers: tuple[str, ...] = ()  # other kinds of nodes that count as numbers for it
+    drift: Drift | None = None  # covariates along which levels drift that were subtracted
     wide: Mapping[str, float] = field(default_factory=dict)  # counts that are numbers: their law is wrong
 
     @property

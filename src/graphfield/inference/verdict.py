@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from graphfield.check.findings import GAPS_FOLLOW, DataCheck
+from graphfield.check.findings import DRIFTING, GAPS_FOLLOW, DataCheck
 from graphfield.check.table import check_table
+from graphfield.data.drifting_levels import words_of_drift
 from graphfield.exceptions import agreed
 from graphfield.inference.edge_inference import EdgeInference
 from graphfield.inference.edge_record import EdgeRecord
@@ -65,9 +66,10 @@ class Verdict:
     answer : str
         "moves" (held-out rows support the movement of the fitted model, and no test speaks against it),
         "hint" (they do, but the test does not see it; or single edges seem to move, and neither the test
-        nor the model sees it; or filled-in values may look like it), "edges" (tests of every pair find
-        edges that move, but the model does not predict better than one graph), "not established" (the test
-        sees it, but neither the model nor tests of pairs show how), "one graph", "not known".
+        nor the model sees it; or filled-in values, or levels that drift, may look like it), "edges" (tests of
+        every pair find edges that move, but the model does not predict better than one graph), "not
+        established" (the test sees it, but neither the model nor tests of pairs show how), "one graph", "not
+        known".
     supported : bool or None
         Whether held-out rows support that the graph of such a model moves, by fits of the same kind without
         these rows; None where that was not looked at. Where it is False, the graph to show is the average
@@ -170,7 +172,8 @@ def judge(
     gain = gain_over_one_graph(model, X, Z, groups=groups, time=time, n_folds=n_folds)
     tests = None if edges is None else EdgeRecord.of(edges)
     policy = model.missing_policy()
-    return reach_verdict(Fitted.of(model, Z), gain, evidence, tests, check=check_table(X, Z, missing=policy))
+    check = check_table(X, Z, groups, missing=policy)
+    return reach_verdict(Fitted.of(model, Z), gain, evidence, tests, check=check)
 
 
 def reach_verdict(
@@ -210,8 +213,13 @@ def reach_verdict(
     moving = _seen_to_matter(test, tests, covariates) if model == BETTER else covariates
     first = first_sentence(model, fitted, gain, moving, why_not)
     gaps = findings_of(check, GAPS_FOLLOW)
+    answer = _answer(test.answer, model, tests, doubtful=tests is not found)
+    drifting = _may_drift(findings_of(check, DRIFTING), test, tests)
+    if answer not in ("moves", "edges", "hint") and not test.drifting:
+        drifting = ()  # nothing is said to move
     parts = [
         caveat,
+        words_of_drift(drifting, test.differences),
         gaps_sentence(gaps) or test.filled_in,
         first,
         leak_sentence(check),
@@ -222,10 +230,8 @@ def reach_verdict(
         advice(model, tests),
         explained_sentence(model, gain),
     ]
-    answer = _answer(test.answer, model, tests, doubtful=tests is not found)
-    if answer in ("moves", "edges") and _may_be_filled_in(
-        [str(one["columns"][0]) for one in gaps], test, tests
-    ):
+    filled_in = _may_be_filled_in([str(one["columns"][0]) for one in gaps], test, tests)
+    if answer in ("moves", "edges") and (filled_in or drifting):
         answer = "hint"
     return Verdict(
         answer=answer,
@@ -256,6 +262,19 @@ def _may_be_filled_in(covariates: Sequence[str], test: Tested, tests: EdgeRecord
     """Whether nothing but covariates that say where values were filled in is seen to matter."""
     passed = {*test.matter, *(() if tests is None else tests.moved_by)}
     return bool(covariates) and passed <= set(covariates)
+
+
+def _may_drift(
+    findings: Sequence[Mapping[str, Any]], test: Tested, tests: EdgeRecord | None
+) -> tuple[str, ...]:
+    """Covariates along which levels drift, unless something else is seen to matter.
+
+    Or these themselves: where differences of neighbouring rows were asked, tests have the larger p-values.
+    """
+    unsure = (*test.drifting, *(() if tests is None else tests.drifting))
+    names = dict.fromkeys([*unsure, *(str(name) for one in findings for name in one["columns"])])
+    passed = {*test.matter, *(() if tests is None else tests.moved_by)} - set(unsure)
+    return () if passed or test.answer == YES else tuple(names)
 
 
 def _model_state(fitted: Fitted | None, gain: ModelGain | None) -> str:

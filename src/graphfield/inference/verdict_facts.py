@@ -127,6 +127,12 @@ class TestResult(Protocol):
     @property
     def filled_in(self) -> str: ...
 
+    @property
+    def drifting(self) -> Sequence[str]: ...
+
+    @property
+    def differences(self) -> str: ...
+
 
 @dataclass(frozen=True)
 class Tested:
@@ -141,6 +147,8 @@ class Tested:
     weak: bool = False  # that they matter together, and covariates that do given the others
     weak_ones: tuple[str, ...] = ()
     together: tuple[str, ...] = ()  # all covariates, of which only some may have been tested one by one
+    drifting: tuple[str, ...] = ()  # covariates whose movement may be levels that drift along them
+    differences: str = ""  # what differences of neighbouring rows say of that
     filled_in: str = ""  # what filled-in values may have to do with it
 
     @classmethod
@@ -154,18 +162,26 @@ class Tested:
             words = {str(line.get("name")): line.get("verdict") for line in lines}
             verdict, sentence = str(evidence.get("verdict") or ""), str(evidence.get("sentence") or "")
             caveat, names = str(evidence.get("caveat") or ""), evidence.get("together")
-            filled_in = str(evidence.get("filled_in") or "")
+            filled_in, differences = (str(evidence.get(key) or "") for key in ("filled_in", "differences"))
+            drifting = tuple(map(str, evidence.get("drifting") or ()))
         else:
             p_value, n_rows, verdict = evidence.p_value, evidence.n_rows, evidence.verdict
             adjusted = {line.name: line.adjusted_p_value for line in evidence.per_covariate}
             words = {line.name: line.verdict for line in evidence.per_covariate}
             sentence, caveat, names = evidence.sentence, evidence.caveat, evidence.together
-            filled_in = evidence.filled_in
+            filled_in, differences = evidence.filled_in, evidence.differences
+            drifting = tuple(evidence.drifting)
         together = tuple(names or adjusted)
         adjusted = dict(sorted(adjusted.items(), key=lambda line: 1.0 if line[1] is None else line[1]))
         if p_value is None or verdict == NOT_KNOWN:
             unknown = cls(NOT_KNOWN, None, n_rows, adjusted, sentence, caveat)
-            return replace(unknown, together=together, filled_in=filled_in)
+            return replace(
+                unknown,
+                together=together,
+                filled_in=filled_in,
+                drifting=drifting,
+                differences=differences,
+            )
         answer = YES if is_significant(p_value) else NO
         weak_ones = tuple(name for name, word in words.items() if word == WEAK)
         return cls(
@@ -178,6 +194,8 @@ class Tested:
             weak_ones=weak_ones,
             together=together,
             filled_in=filled_in,
+            drifting=drifting,
+            differences=differences,
         )
 
     def without(self, known: Sequence[str]) -> Tested:
