@@ -275,7 +275,7 @@ def test_the_summary_counts_what_python_counts(tmp_path):
     most = int(partial.std(axis=0).argmax())
     j, k = np.triu_indices(6, 1)
     assert f"n{j[most]} \u2013 n{k[most]}</strong>" in text
-    weakest = re.findall(r"<strong>n(\d) \u2013 n(\d)</strong> \([^)]*; an edge in (\d+)", text)
+    weakest = re.findall(r"<strong>n(\d) \u2013 n(\d)</strong> (?:\(|<span>)[^)<]*; an edge in (\d+)", text)
     assert weakest, "a test of nothing"
     shares = model.predict_graph(Z).mean(axis=0)
     assert [int(w[2]) for w in weakest] == [
@@ -488,8 +488,9 @@ def test_movement_that_is_not_supported_is_not_described(tmp_path):
     mean = upper(fitted("linear").partial_correlations(table()[1].iloc[:60])).mean(axis=0)
     most = int(np.abs(mean).argmax())
     j, k = np.triu_indices(6, 1)
-    first = f"The strongest: <strong>n{j[most]} \u2013 n{k[most]}</strong> ({words.number(mean[most])})"
-    assert first in doubtful
+    first = f"<li><strong>n{j[most]} \u2013 n{k[most]}</strong> <span>{words.number(mean[most])}</span></li>"
+    assert first in doubtful.replace("\n", "").split("<ol")[1].split("</ol>")[0]
+    assert ">The strongest edges</h2>" in doubtful
 
 
 def test_the_verdict_comes_before_everything_and_decides_what_is_shown(tmp_path):

@@ -489,17 +489,18 @@ def test_nodes_stay_where_they_are(opened):
 
 
 @pytest.mark.slow
-def test_two_hundred_nodes_follow_the_slider(opened, tmp_path: Path):
-    """The work of one move; the limit is generous, machines under test are slow."""
+@pytest.mark.parametrize(("p", "atol"), [(200, 1e-5), (300, 3e-4)])
+def test_hundreds_of_nodes_follow_the_slider(opened, tmp_path: Path, p, atol):
+    """The work of one move; the limit is generous, machines under test are slow. 300 take half precision."""
     rng = np.random.default_rng(0)
     Z = pd.DataFrame({"age": rng.uniform(20, 80, 300)})
-    X = rng.normal(size=(300, 200))
-    X[:, 1:] += 0.7 * np.sin(Z["age"].to_numpy()[:, None] / 20 + np.arange(199)) * X[:, :-1]
+    X = rng.normal(size=(300, p))
+    X[:, 1:] += 0.7 * np.sin(Z["age"].to_numpy()[:, None] / 20 + np.arange(p - 1)) * X[:, :-1]
     model = gf.DNNCGM(rank=None, max_steps=10, marginals="raw", random_state=0).fit(X, Z)
     browser = opened(model, Z)
     assert browser.run(TIMED) < 150
     assert (tmp_path / "report.html").stat().st_size < 25e6
-    assert_same(browser, model, Z.iloc[:3])
+    assert_same(browser, model, Z.iloc[:3], atol)
 
 
 def test_a_graph_at_values_that_hardly_any_row_has_together_says_so(opened):

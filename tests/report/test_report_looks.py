@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import pytest
 import graphfield as gf
 from browser import Browser, chromium
 from conftest import change_threshold
+from graphfield.numbers import Gain
 from report_cases import model_and_tests
 
 pytestmark = [
@@ -35,6 +36,19 @@ TICKS = """[...document.querySelectorAll('#curve-panels svg')].map((chart) =>
     const turned = /rotate\\((-?[0-9.]+)/.exec(text.getAttribute('transform') || '');
     return [Number(text.getAttribute('x')), turned ? Number(turned[1]) : 0, text.getComputedTextLength()];
   }))"""
+# The top of the page as it opens: where verdict, named edges, graph and text are (tops and bottoms).
+FIRST = """(() => {
+  const ends = (what) => [...document.querySelectorAll(what)].filter((e) => e.checkVisibility()).map((e) => {
+    const box = e.getBoundingClientRect();
+    return [box.top, box.bottom];
+  });
+  const named = [...document.querySelectorAll('.first li strong')].filter((e) => e.checkVisibility());
+  const long = [...document.querySelectorAll('.first p')].filter((e) => e.textContent.length > 160);
+  return {
+    verdict: ends('.verdict'), edges: ends('.first li'), graph: ends('#net'),
+    named: named.map((e) => e.textContent), long: long.filter((e) => e.checkVisibility()).length,
+  };
+})()"""
 SET = """(() => {{ const field = document.getElementById('{id}');
   field.value = {value}; field.dispatchEvent(new Event('input', {{bubbles: true}})); }})()"""
 
@@ -53,6 +67,59 @@ def many(p: int) -> tuple[Any, pd.DataFrame]:
     model = gf.RegGMM().fit(pd.DataFrame(X, columns=names), Z[["age"]])
     change_threshold(model, value=0.25)
     return model, Z
+
+
+@cache
+def moving() -> tuple[Any, pd.DataFrame, gf.EdgeInference]:
+    """Ten nodes of which four pairs move with one of two covariates, and their tests."""
+    rng = np.random.default_rng(0)
+    Z = pd.DataFrame({"age": rng.uniform(20, 80, 500), "group": rng.choice(["ctl", "trt"], 500)})
+    X = rng.normal(size=(500, 10))
+    along = (Z["age"].to_numpy() - 50) / 25
+    for j in range(1, 10):
+        X[:, j] += (along if j % 3 == 0 else Z["group"].eq("trt") if j == 4 else 0.8) * X[:, j - 1]
+    table = pd.DataFrame(X, columns=[f"m{j}" for j in range(10)])
+    return gf.RegGMM().fit(table, Z), Z, gf.infer_edges(table, Z, random_state=0)
+
+
+def what_opens(kind: str) -> tuple[Any, pd.DataFrame, dict[str, Any]]:
+    """Model, rows and records of a page of each kind."""
+    if kind == "many nodes":
+        model, Z = many(76)
+        return model, Z[["age"]], {}
+    model, Z, tests = moving()
+    own = Gain(0.1, 0.01) if kind != "average" else Gain(0.001, 0.01)
+    gain = gf.ModelGain(own, own, own, n_rows=500, n_units=500, n_folds=5)
+    check = {"warnings": [{"message": "Look at this. " * 9, "advice": "Do that."}] * 3}
+    return model, Z, {"gain": gain, "check": check} | ({} if kind == "untested" else {"edges": tests})
+
+
+@pytest.mark.parametrize("kind", ["tested", "untested", "average", "many nodes"])
+def test_the_first_screen_has_verdict_edges_and_graph(opened, tmp_path, kind):
+    model, Z, records = what_opens(kind)
+    browser = opened(model, Z, **records)
+    pairs = {f"{a} \u2013 {b}" for a, b in combinations(model.node_names_, 2)}
+    for width, height in ((390, 844), (1280, 800)):
+        browser.resize(width, height)
+        browser.open(tmp_path / "report.html")
+        browser.run(WAIT)
+        found = browser.run(FIRST)
+        assert len(set(found["named"]) & pairs) == len(found["edges"]) == 3
+        ((above, verdict),), ((graph, end),) = found["verdict"], found["graph"]
+        assert above >= 0
+        assert max(bottom for _, bottom in found["edges"]) <= graph
+        assert verdict < graph < height, "below the fold"
+        assert found["long"] == 0, "longer text before the graph"
+    assert 800 - graph > 0.8 * min(end - graph, 480), "most of the graph is to be seen"
+
+
+def test_text_behind_a_click_is_on_paper(opened):
+    model, Z, records = what_opens("tested")
+    browser = opened(model, Z, **records)
+    closed = "[...document.querySelectorAll('.first details')].filter((one) => !one.open).length"
+    assert browser.run(closed) >= 3
+    browser.pdf()
+    assert browser.run(closed) == 0
 
 
 def linked_nodes(browser: Browser, model: Any) -> set[str]:

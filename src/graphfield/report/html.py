@@ -43,6 +43,7 @@ from graphfield.report.folder import (
     recorded_gain,
 )
 from graphfield.report.frames import frames_program
+from graphfield.report.glance import names_movers
 from graphfield.report.methods import methods_section
 from graphfield.report.rows import Rows
 from graphfield.report.summary import average_edges, summary, warnings
@@ -148,12 +149,14 @@ def write_report(
     rows = Rows.of(field, Z)
     used = RowsUsed.of(fit, check)
     known, why_not = recorded_gain(gain)
-    verdict = reach_verdict(Fitted.of(model, rows.Z), known, evidence, tests, why_not=why_not, check=check)
+    told = replace(tests, movers=()) if tests and names_movers(tests) else tests  # named by the page itself
+    verdict = reach_verdict(Fitted.of(model, rows.Z), known, evidence, told, why_not=why_not, check=check)
     page = _assembled(model, rows, groups, max_bytes, used, verdict, tests)
     page |= {
         "title": title or _title(field, fit),
         "about": words.about(model, fit, verdict, used),
         "verdict": verdict,
+        "said": words.doubts(verdict),
         "opening": words.opening(verdict),
         "command": "" if evidence or not field.schema.encoder.columns else evidence_command,
         "untested": not tests and bool(field.schema.encoder.columns),

@@ -1,4 +1,4 @@
-"""What the page says at its top: what to be careful with, what is there."""
+"""What the page says at its top: which edges matter, what to be careful with, what is there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from graphfield.exceptions import agreed, count, first_few
 from graphfield.fields import GraphField
 from graphfield.graphs.false_discoveries import false_words
 from graphfield.inference.edge_record import FDR, EdgeRecord
+from graphfield.report import glance
 from graphfield.report.figures import DENSITY, STILL, Survey
+from graphfield.report.glance import Edges
 from graphfield.report.rows import Rows
 from graphfield.report.words import number
 
@@ -63,24 +65,36 @@ def summary(
     moves: bool = True,
     tests: EdgeRecord | None = None,
 ) -> dict[str, Any]:
-    """How many edges there are, which vary most, which covariate moves the graph most.
+    """The edges to name first; how many there are, which vary most, which covariate moves the graph most.
 
     Where it is not supported that the graph ``moves``, nothing is said about how it does: of one graph for
     all, the strongest edges are named. Where there are ``tests``, they say what moves, and not the model.
+    What is named first, ``glance``, is not named again.
     """
     if not moves:
         survey = replace(survey, least=survey.mean, most=survey.mean)
     still = not moves or _stands_still(survey)
+    largest = _strongest(field, survey, pairs) if still else []
+    varying = None if still or tests else _varying(survey, pairs)
+    first = _glance(tests, largest, varying)
     return {
+        "glance": first,
         "tested": _tested(tests, moves) if tests else [],
         "edges": _edges(field, rows, survey, pairs, tests)
         if moves
         else _average_edges(field, survey, pairs, tests),
-        "strongest": _strongest(field, survey, pairs) if still else [],
-        "varying": None if still or tests else _varying(survey, pairs),
+        "strongest": [one for one in largest if one[0] not in first.listed],
+        "varying": None if varying is None else [one for one in varying if one[0] not in first.listed],
         "cut_off": _cut_off(survey, pairs),
         "movers": [] if still or tests or len(effects) < 2 else _movers(effects),
     }
+
+
+def _glance(tests: EdgeRecord | None, strongest: Edges, varying: Edges | None) -> glance.Glance:
+    """What tests see to move; otherwise what is strongest by the tests or, without any, what varies most."""
+    if tests is None:
+        return glance.varying(varying) if varying else glance.strongest(strongest)
+    return glance.clearest_movers(tests) if glance.names_movers(tests) else glance.strongest_tested(tests)
 
 
 def warnings(check: Mapping[str, Any] | None) -> list[tuple[str, str]]:
@@ -111,9 +125,10 @@ def _tested(tests: EdgeRecord, moves: bool) -> list[str]:
         f"{_number(n_edges)} {agreed(max(n_edges, 1), *_PASSING)}{expected(tests.q_value, 'to be false')}. "
     )
     found += f"{_number(n_moving)} {agreed(max(n_moving, 1), 'edge is', 'edges are')} seen to move with the "
-    found += f"covariates{expected(tests.q_varies, 'not to move')}."
+    found += f"covariates{expected(tests.q_varies, 'not to move')}"
     if not n_moving and tests.movers:
-        found = f"{found[:-1]} together; with one given the others: {'; '.join(tests.movers)}."
+        found += " together"
+    found += "."
     if n_moving and not moves:
         found += f" {agreed(n_moving, 'Its curve below has a band', 'Their curves below have bands')}."
     return [found, *tests.notes]
@@ -158,7 +173,11 @@ def _rule(field: GraphField, survey: Survey, pairs: Pairs, tests: EdgeRecord | N
 def _above(field: GraphField, what: str) -> str:
     """In words, the strength of an edge."""
     steady = field.threshold.steady
-    but = "" if steady is None or not steady.any() else ", or of any size where tests see no movement"
+    but = (
+        ""
+        if steady is None or not steady.any()
+        else ", or of any size where tests find a clear average and no movement"
+    )
     return f"above {field.threshold.value:.3f} {what}{but}"
 
 
@@ -215,14 +234,14 @@ def average_edges(field: GraphField, survey: Survey) -> NDArray[np.bool_]:
     return np.abs(survey.mean) > field.threshold.pair_cuts
 
 
-def _strongest(field: GraphField, survey: Survey, pairs: Pairs) -> list[tuple[tuple[str, str], str]]:
+def _strongest(field: GraphField, survey: Survey, pairs: Pairs) -> Edges:
     """The strongest edges of one graph, each with its partial correlation."""
     sizes = np.abs(survey.mean) * average_edges(field, survey)
     order = [int(i) for i in np.argsort(-sizes, kind="stable")[:_NAMED] if sizes[i] > 0]
     return [(pairs[i], number(float(survey.mean[i]))) for i in order]
 
 
-def _varying(survey: Survey, pairs: Pairs) -> list[tuple[tuple[str, str], str]] | None:
+def _varying(survey: Survey, pairs: Pairs) -> Edges | None:
     """The edges that vary most, each with its range; None where nothing is to be said of that."""
     if not survey.present.any():
         return None
@@ -233,7 +252,7 @@ def _varying(survey: Survey, pairs: Pairs) -> list[tuple[tuple[str, str], str]] 
 
 def _where(share: float) -> str:
     """In how many rows the pair is an edge, where that is not in all."""
-    return "" if share > 0.995 else f"; an edge in {max(1, round(100 * share))}\u00a0% of them"
+    return "" if share > 0.995 else f"; an edge in {max(1, round(100 * share))}\u00a0% of rows"
 
 
 def _range(least: float, most: float) -> str:

@@ -70,6 +70,12 @@ def about(
     return {"fitted": what, "estimator": type(model).__name__, "how": how}
 
 
+def doubts(verdict: Verdict) -> tuple[str, str]:
+    """What makes all of a verdict doubtful, with which its paragraph begins, and the rest of that."""
+    before, first, after = verdict.paragraph.partition(verdict.sentence)
+    return (before.strip(), first + after) if first else ("", verdict.paragraph)
+
+
 def evidence(found: Mapping[str, Any]) -> dict[str, Any]:
     """The test that the verdict rests on, covariate by covariate, and notes."""
     gains = [_covariate_gain(row) for row in found.get("covariates") or []]
@@ -113,8 +119,8 @@ def _gain_cell(gain: float | None, error: float | None) -> str:
         return ""
     if gain == error == 0:
         return "no movement chosen"
-    told = f"{100 * gain:.2g} %" if error is None else str(Gain(gain, error))
-    return ("+" if float(told.split()[0]) > 0 else "") + told.replace("-", "\u2212")
+    told = f"{100 * gain:+.2g} %" if error is None else Gain(gain, error).signed
+    return told.replace("-", "\u2212")
 
 
 _NODES = {
@@ -257,19 +263,19 @@ def training(model: FieldLike) -> dict[str, Any] | None:
         }
     if training_lines(model) is None:
         return None
-    return {"note": _TRAINING.format(kept=_kept_words(model))}
+    return {"note": _TRAINING.format(kept=_describe_step(model))}
 
 
-def _kept_words(model: Any) -> str:
+def _describe_step(model: Any) -> str:
     """Which step of training the model is, and why, if it is one."""
-    if none := _none_kept(model):
+    if none := _why_no_step(model):
         return f" None of these steps was kept{none}."
     share, step = getattr(model, "variation_", 1.0), getattr(model, "best_step_", None)
     part = f", with {100 * share:.0f} % of how its graph moves" if share < 1 else ""
-    return "" if step is None else f" Kept: step {step:,}{part}{_why_kept(model.training_, step)}."
+    return "" if step is None else f" Kept: step {step:,}{part}{_why_this_step(model.training_, step)}."
 
 
-def _none_kept(model: Any) -> str:
+def _why_no_step(model: Any) -> str:
     """Why the model is none of the steps, where it is none."""
     if getattr(model, "additive_", False):
         return ": edges that follow single covariates predict better"
@@ -280,11 +286,11 @@ def _none_kept(model: Any) -> str:
     return ""
 
 
-def _why_kept(history: pd.DataFrame, step: int) -> str:
+def _why_this_step(history: pd.DataFrame, step: int) -> str:
     """The rule by which a step was: the least loss, but more patterns only where they are clearly better.
 
     >>> losses = {"step": [0, 100, 100], "rank": [8, 8, 16], "held_out_loss": [0.8, 0.7, 0.69]}
-    >>> _why_kept(pd.DataFrame(losses), 0)
+    >>> _why_this_step(pd.DataFrame(losses), 0)
     ''
     """
     known = history.dropna(subset="held_out_loss")
@@ -333,7 +339,7 @@ def training_lines(model: FieldLike) -> dict[str, Any] | None:
         first = history.drop_duplicates("rank")
         marks = [[float(s), f"{r:g} patterns"] for s, r in zip(first["step"], first["rank"], strict=True)]
     step = getattr(model, "best_step_", None)
-    if step is not None and not _none_kept(model):
+    if step is not None and not _why_no_step(model):
         marks.append([float(step), "kept", 1])  # in the line below
     return {"lines": lines, "marks": marks} if lines else None
 

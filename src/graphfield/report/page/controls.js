@@ -17,7 +17,7 @@ class Controls {
     byId("pin").addEventListener("click", () => this.pin());
     byId("unpin").addEventListener("click", () => this.unpin());
     byId("views").addEventListener("change", () => page.show());
-    if (window.matchMedia("(max-width: 700px)").matches) byId("drawer").open = page.data.covariates.length <= 3;
+    if (window.matchMedia("(max-width: 700px)").matches) byId("drawer").open = false; // the graph comes first
   }
 
   // Movement that held-out rows do not support is shown to those who ask for it.

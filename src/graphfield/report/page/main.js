@@ -39,7 +39,7 @@ class Page {
     this.connectivity();
     this.training();
     byId("curve-kind").addEventListener("change", () => this.curves());
-    window.addEventListener("beforeprint", () => document.querySelectorAll(".note details").forEach((one) => { one.open = true; }));
+    window.addEventListener("beforeprint", () => document.querySelectorAll(".first details").forEach((one) => { one.open = true; }));
     let width = window.innerWidth;
     window.addEventListener("resize", () => {
       if (window.innerWidth === width) return;
