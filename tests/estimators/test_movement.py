@@ -8,6 +8,7 @@ import pytest
 import graphfield as gf
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.frames import as_frame
+from graphfield.data.room import size_text
 from graphfield.estimators import dnncgm_setup
 from graphfield.estimators.dnncgm_setup import choose_way
 from graphfield.fields import Schema
@@ -49,10 +50,20 @@ def wide(n_nodes: int) -> Schema:
 def test_wide_tables_mix_patterns_where_they_fit_in_memory(monkeypatch):
     monkeypatch.setattr(dnncgm_setup, "free_memory", lambda: 4 * 10**9)
     assert choose_way(gf.DNNCGM(device="cpu"), wide(1_000), 5_000).ranks == (8,)
-    monkeypatch.setattr(dnncgm_setup, "free_memory", lambda: 10**9)
-    with pytest.warns(gf.TrainingWarning, match=r"2\.8 GB of memory, but 1\.0 GB are free"):
-        way = choose_way(gf.DNNCGM(device="cpu"), wide(1_000), 5_000)
-    assert str(way) == "full head (8 patterns of 1000 nodes need 2.8 GB of memory, but 1.0 GB are free)"
+    lacking = "8 patterns of 1,000 nodes need 2.8 GB of memory, but {} are free"
+    for free, ranks in ((1_500, (4,)), (700, (2,))):
+        monkeypatch.setattr(dnncgm_setup, "free_memory", lambda free=free: free * 10**6)
+        with pytest.warns(gf.TrainingWarning, match="so {} are fitted".format(*ranks)):
+            way = choose_way(gf.DNNCGM(device="cpu"), wide(1_000), 5_000)
+        assert way.ranks == ranks
+        assert str(way) == f"patterns ({lacking.format(size_text(free * 10**6))})"
+
+
+def test_what_does_not_fit_with_few_patterns_is_refused_with_the_arithmetic(monkeypatch):
+    monkeypatch.setattr(dnncgm_setup, "free_memory", lambda: 10**8)
+    with pytest.raises(gf.ParameterError, match=r"2 patterns would need 413\.5 MB\. Use fewer") as found:
+        choose_way(gf.DNNCGM(device="cpu"), wide(1_000), 5_000)
+    assert str(found.value.parts["argument"]) == "rank"
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ LEARNING_RATE, DEFAULT_PENALTY = 2e-3, 0.04  # of a full head
 GATE_STEPS, GATE_BATCH, GATE_RATE, GATE_EVALUATIONS = 600, 512, 5e-3, 20
 # More than the first number of patterns: at most so many patterns times nodes, at least so many rows each.
 MAX_PATTERN_COLUMNS, MIN_PATTERN_ROWS = 3_200, 50
+_FEWER = (4, 2)  # patterns where memory is short
 MAX_WEIGHTS = 2_000_000_000  # of one network: with gradients and Adam's state four times 8 GB
 
 
@@ -207,10 +208,7 @@ def _patterns_to_try(
         return (int(asked),), reason
     if not _can_mix(model):
         return (), "sharing='all', loss='squared' and hidden layers are needed for patterns"
-    lacking = _find_lack_of_room(model, schema, n_train)
-    if lacking:
-        return (), lacking
-    return default_ranks(schema.n_nodes, n_train), "the default"
+    return _find_room(model, schema, n_train)
 
 
 def default_ranks(n_nodes: int, n_train: int) -> tuple[int, ...]:
@@ -219,21 +217,27 @@ def default_ranks(n_nodes: int, n_train: int) -> tuple[int, ...]:
     return (RANKS[0], *(rank for rank in RANKS[1:] if rank <= most))
 
 
-def _find_lack_of_room(model: Parameters, schema: Schema, n_train: int) -> str:
-    """Why the first number of patterns does not fit in memory, if so; then the user is told."""
+def _find_room(model: Parameters, schema: Schema, n_train: int) -> tuple[tuple[int, ...], str]:
+    """The numbers of patterns to try where memory is enough; else fewer, of which the user is told."""
     p, (needed, free) = schema.n_nodes, _room_for(model, schema, n_train, RANKS[0])
     if needed <= free:
-        return ""
-    lacking = (
-        f"{RANKS[0]} patterns of {p} nodes need {size_text(needed)} of memory, but {size_text(free)} are free"
-    )
+        return default_ranks(p, n_train), "the default"
+    needs = {rank: _room_for(model, schema, n_train, rank)[0] for rank in _FEWER}
+    rank = next((rank for rank, size in needs.items() if size <= free), 0)
+    need = f"{RANKS[0]} patterns of {p:,} nodes need {size_text(needed)}"
+    lacking = f"{need} of memory, but {size_text(free)} are free"
+    if rank == 0:
+        raise ParameterError(
+            f"{lacking}, and {_FEWER[-1]} patterns would need {size_text(needs[_FEWER[-1]])}. Use fewer "
+            "nodes, or a machine with more memory."
+        ).about(argument="rank")
     warnings.warn(
-        f"{lacking}, so a full head is fitted (rank=None), whose graphs are usually less accurate. Use fewer "
-        f"nodes or a machine with more memory; rank={RANKS[0] // 2} needs a quarter.",
+        f"{lacking}, so {rank} are fitted, which follow movement less closely. Use fewer nodes or a machine "
+        "with more memory; graphfield.estimate_cost says how long fits take.",
         TrainingWarning,
         stacklevel=6,
     )
-    return lacking
+    return (rank,), lacking
 
 
 def _room_for(model: Parameters, schema: Schema, n_train: int, rank: int) -> tuple[int, int]:
