@@ -126,6 +126,9 @@ def test_what_does_not_drift_is_believed(still):
     found = confirmed_evidence(sure, drift, no)
     assert (found.verdict, found.drifting) == ("strong evidence", ("year",))
     assert found.covariates.verdict.to_dict() == {"year": "not known", "mood": "strong evidence"}
+    assert "Given the others, mood matters; whether year does cannot be told." in found.paragraph
+    assert "year, given the others: p = .010" in str(found)
+    assert "that without it, as if levels of groups did not drift." in str(found)
     weak = replace(sure, verdict="weak evidence", p_value=0.04)
     sure = replace(sure, p_value=0.01)
     alone = replace(sure, per_covariate=(line("year", 0.01),))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -64,9 +64,9 @@ def confirmed_evidence(found: Evidence, drift: Drift, again: Evidence | None) ->
                 sentence=f"{found.sentence} {_SEEN} ({p_text(again.p_value or 0.0)}).",
             )
         else:
-            return found.as_if_steady(drift.names, doubted, _not_shown(again), whole=True)
+            return found.as_if_steady(doubted or drift.names, doubted, _not_shown(again), whole=True)
     if doubted:
-        return found.as_if_steady(drift.names, doubted, _not_shown(again), whole=False)
+        return found.as_if_steady(doubted, doubted, _not_shown_of(doubted, known), whole=False)
     return found
 
 
@@ -74,6 +74,12 @@ def _not_shown(again: Evidence | None) -> str:
     if again is None or again.p_value is None:
         return ""
     return f"{_UNSEEN} ({p_text(again.p_value)})."
+
+
+def _not_shown_of(doubted: Sequence[str], known: Mapping[str, CovariateEvidence]) -> str:
+    p_values = [known[name].adjusted_p_value for name in doubted if name in known]
+    told = [p_text(p) for p in p_values if p is not None]
+    return f"{_UNSEEN} ({', '.join(told)})." if told else ""
 
 
 def _is_small(p_value: float | None) -> bool:

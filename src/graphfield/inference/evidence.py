@@ -109,8 +109,8 @@ class Evidence:
     filled_in : str
         Where gaps of nodes go with covariates, so that filled in they look like edges that move with these.
     drifting : tuple of str
-        Covariates along which levels of groups drift, which looks like edges that move with them, where
-        differences of neighbouring rows do not show that anything does.
+        Covariates along which levels of groups drift, which looks like edges that move with them, and of
+        which differences of neighbouring rows do not show that any does.
     differences : str
         What these differences say, if they could be asked.
     """
@@ -234,13 +234,14 @@ class Evidence:
                 untested.append(line.name)
                 continue
             p = p_text(line.adjusted_p_value)
-            if line.name not in tested.matter:
+            if line.name not in (*tested.matter, *self.drifting):
                 rest.append(f"{line.name} ({p})")
                 continue
             gain = Gain(line.gain, line.standard_error)
             lines.append(
                 f"  {line.name}, given the others: {p}{f' ({adjusted})' if adjusted else ''}; held-out "
-                f"{self.error} of {self.regressions} {gain.side} that without it."
+                f"{self.error} of {self.regressions} {gain.side} that without it"
+                f"{f', {_AS_STEADY}' if line.name in self.drifting else ''}."
             )
         if rest:
             how = f"; p {adjusted}" if adjusted else ""

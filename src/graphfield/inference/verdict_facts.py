@@ -206,9 +206,9 @@ class Tested:
 
     @property
     def matter(self) -> tuple[str, ...]:
-        """Covariates that matter given all others, clearest first."""
-        found = self.adjusted or {}
-        return tuple(name for name, p in found.items() if p is not None and is_significant(p))
+        """Covariates that matter given all others, clearest first; not as if levels did not drift."""
+        found = (own for own in (self.adjusted or {}).items() if own[0] not in self.drifting)
+        return tuple(name for name, p in found if p is not None and is_significant(p))
 
     @property
     def undecided(self) -> tuple[str, ...]:
