@@ -30,6 +30,7 @@ def record_of(estimates: dict[tuple[str, str], float], movers: dict[tuple[str, s
         low=tuple(None if one is None else one - 0.1 for one in known),
         high=tuple(None if one is None else one + 0.1 for one in known),
         movers=tuple(f"{' - '.join(ends)} {what}" for ends, what in movers.items()),
+        mover_pairs=tuple(map(PAIRS.index, movers)),
     )
 
 

@@ -385,7 +385,7 @@ def test_gains_of_the_test_are_told_from_those_of_the_verdict(tmp_path):
 )
 def test_movement_that_tests_do_not_see_is_doubted(known, tests, said):
     given = {"answer": "", "supported": True, "test": "not run", "model": "better", **known}
-    verdict = Verdict(sentence="", paragraph="", **given)
+    verdict = Verdict(sentence="", reasons="", **given)
     told = words.unsure_movement(verdict, tests, ["age", "site", "sex"])
     assert said in told
     assert bool(told) is bool(said)

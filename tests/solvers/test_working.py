@@ -22,7 +22,7 @@ def test_a_binary_node_is_a_logistic_regression():
 
 
 def test_nearly_certain_classes_are_solved_as_exactly_as_others():
-    """Steps without momentum stop at their limit far from there: their losses bend much less than at the start."""
+    """Their losses bend much less than at the start: steps without momentum came to their limit far away."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"])
     X["above"] = X["a"] > 0

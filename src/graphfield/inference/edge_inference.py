@@ -266,10 +266,11 @@ class EdgeInference:
         Covariates are those with which the pair moves given the others; of one pair two at most. Where no
         pair moves by the test of all covariates together, those that move with one given the others.
         """
+        return [self._movement(line, fdr) for _, line in self.clearest_movers(fdr).head(most).iterrows()]
+
+    def clearest_movers(self, fdr: float = 0.1) -> pd.DataFrame:
         found = self.varying(fdr)
-        if not len(found):
-            found = self._lines_with_one(fdr)
-        return [self._movement(line, fdr) for _, line in found.head(most).iterrows()]
+        return found if len(found) else self._lines_with_one(fdr)
 
     def moving_with_one(self, fdr: float = 0.1) -> list[tuple[int, str, float]]:
         """Line, covariate and q-value of what moves with a covariate given the others, the clearest first."""

@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import Any, TypeVar, cast
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
@@ -67,9 +68,9 @@ class EdgeRecord:
     (none in files from before there were any). ``values`` are the places of curves along each
     covariate. Curves are those of the pairs that are clearest. ``with_one`` has the pairs that move with one
     of several covariates, given the others. ``at`` is :class:`PairsAt` of the pairs that move.
-    ``movers`` says in words what the pairs do that move most clearly, ``moved_by`` with which covariates any
-    pair moves, given the others; ``caveat`` what is to be said first, ``drifting`` covariates whose movement
-    may be levels that drift (:class:`EdgeInference`).
+    ``movers`` says in words what the pairs do that move most clearly (``mover_pairs``), ``moved_by`` with
+    which covariates any pair moves, given the others; ``caveat`` what is to be said first, ``drifting``
+    covariates whose movement may be levels that drift (:class:`EdgeInference`).
     """
 
     nodes: tuple[str, ...] = ()
@@ -90,13 +91,15 @@ class EdgeRecord:
     why_not: str = ""
     caveat: str = ""
     drifting: tuple[str, ...] = ()
+    mover_pairs: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, found: EdgeInference, notes: Sequence[str] = ()) -> EdgeRecord:
         """With the curves of those pairs that move most clearly, then of the clearest edges."""
         names = [column.name for column in found.schema.encoder.columns]
         banded = [_banded(found, pair, name) for pair in _clearest(found, len(names)) for name in names]
-        two_tests = TWO_TESTS if found.movers(FDR) and len(found.covariates) > 1 else ""
+        movers = found.movers(FDR)
+        two_tests = TWO_TESTS if movers and len(found.covariates) > 1 else ""
         banded = [(curve, places) for curve, places in banded if any(low is not None for low in curve.low)]
         return cls(
             nodes=tuple(found.schema.node_names),
@@ -110,7 +113,8 @@ class EdgeRecord:
             values={curve.covariate: places for curve, places in banded},
             curves=tuple(curve for curve, _ in banded),
             with_one=tuple(MovesWith(*one) for one in found.moving_with_one(FDR)) if len(names) > 1 else (),
-            movers=tuple(found.movers(FDR)),
+            movers=tuple(movers),
+            mover_pairs=tuple(_positions(found, found.clearest_movers(FDR))[: len(movers)]),
             at=_moving_at(found, len(names)),
             moved_by=tuple(found.moved_by(FDR)),
             notes=(
@@ -126,7 +130,7 @@ class EdgeRecord:
         """From a mapping that was checked (``report.folder``)."""
         known = {name: values[name] for name in cls.__dataclass_fields__ if values.get(name) is not None}
         of_pairs = ("q_value", "q_varies", "estimate", "low", "high")
-        for name in ("nodes", *of_pairs, "movers", "moved_by", "notes", "drifting"):
+        for name in ("nodes", *of_pairs, "movers", "mover_pairs", "moved_by", "notes", "drifting"):
             known[name] = tuple(known.get(name, ()))
         curves = tuple(BandedCurve(**curve) for curve in known.get("curves", ()))
         with_one = tuple(MovesWith(**one) for one in known.get("with_one", ()))
@@ -139,8 +143,9 @@ class EdgeRecord:
         n_pairs = len(self.nodes) * (len(self.nodes) - 1) // 2
         known = len(self.q_value) == len(self.q_varies) == len(self.estimate) == n_pairs
         known = known and len(self.low) == len(self.high) and len(self.low) in (0, n_pairs)
-        pairs = [*(one.pair for one in self.with_one), *(one.pair for one in self.curves)]
+        pairs = [*(one.pair for one in self.with_one), *(one.pair for one in self.curves), *self.mover_pairs]
         known = known and max(pairs, default=-1) < n_pairs
+        known = known and len(self.mover_pairs) in (0, len(self.movers))
         return known and all(
             len(self.values.get(curve.covariate, ())) == len(curve.estimate) for curve in self.curves
         )
@@ -312,6 +317,12 @@ def _moving_at(found: EdgeInference, n_covariates: int) -> dict[str, Any] | None
     order = [int(pair) for pair in np.argsort(found.table["p_varies"], kind="stable") if pair in moving]
     pairs = [pair for pair in order if found.has_sign(pair)]
     return found.pairs_at(pairs).to_json() if pairs else None
+
+
+def _positions(found: EdgeInference, lines: pd.DataFrame) -> list[int]:
+    """Of some lines among all pairs."""
+    known = {ends: pair for pair, ends in enumerate(combinations(found.schema.node_names, 2))}
+    return [known[ends] for ends in zip(lines["source"], lines["target"], strict=True)]
 
 
 def _clearest(found: EdgeInference, n_covariates: int) -> list[int]:

@@ -76,9 +76,13 @@ class Verdict:
         (``shows_average``).
     sentence : str
         How the fitted model does against one graph for all.
+    doubt : str
+        What makes all of it doubtful, if anything does: rows that are like those before them though nobody
+        said why, gaps that go with a covariate, levels that drift.
+    reasons : str
+        The sentence, and what the tests and the choice between models add to it.
     paragraph : str
-        That, and what the tests and the choice between models add to it. It begins with what makes all of it
-        doubtful, where rows are like those before them and nobody said why.
+        Both.
     test : {"yes", "no", "not known", "not run"}
     model : {"better", "no clear difference", "worse", "one graph", "not compared"}
     matter, undecided : tuple of str
@@ -95,7 +99,7 @@ class Verdict:
     answer: str
     supported: bool | None
     sentence: str
-    paragraph: str
+    reasons: str
     test: str
     model: str
     matter: tuple[str, ...] = ()
@@ -104,6 +108,11 @@ class Verdict:
     moving_pairs: tuple[str, ...] = ()
     gain: ModelGain | None = None
     weak: bool = False
+    doubt: str = ""
+
+    @property
+    def paragraph(self) -> str:
+        return " ".join(filter(None, [self.doubt, self.reasons]))
 
     @property
     def shows_average(self) -> bool:
@@ -125,6 +134,7 @@ class Verdict:
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         values |= {"gain": None if self.gain is None else self.gain.to_json()}
         values |= {"headline": self.headline, "shows_average": self.shows_average}
+        values |= {"paragraph": self.paragraph}
         return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
 
 
@@ -217,10 +227,12 @@ def reach_verdict(
     drifting = _may_drift(findings_of(check, DRIFTING), test, tests)
     if answer not in ("moves", "edges", "hint") and not test.drifting:
         drifting = ()  # nothing is said to move
-    parts = [
+    doubts = [
         caveat,
         words_of_drift(drifting, test.differences),
         gaps_sentence(gaps) or test.filled_in,
+    ]
+    reasons = [
         first,
         leak_sentence(check),
         edges_sentence(found, test, model),
@@ -237,7 +249,8 @@ def reach_verdict(
         answer=answer,
         supported=None if model == NOT_COMPARED else model == BETTER,
         sentence=first,
-        paragraph=" ".join(part for part in parts if part),
+        doubt=" ".join(filter(None, doubts)),
+        reasons=" ".join(filter(None, reasons)),
         test=test.answer,
         model=model,
         matter=test.matter,

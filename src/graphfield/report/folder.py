@@ -219,6 +219,11 @@ def _moves_with(value: Saved) -> None:
         one["rate"].number(0, 1)
 
 
+def _positions(value: Saved) -> None:
+    for position in value.listed():
+        position.whole()
+
+
 def _places(value: Saved) -> None:
     for places in value.items().values():
         for place in places.listed():
@@ -248,7 +253,8 @@ _FIELDS: dict[str, dict[str, Callable[[Saved], object]]] = {
     GAIN: {"gain": _model_gain},
     EDGES: {
         **dict.fromkeys(("n_rows", "n_groups"), Saved.whole),
-        **dict.fromkeys(("nodes", "movers", "moved_by", "notes"), Saved.texts),
+        **dict.fromkeys(("nodes", "movers", "moved_by", "notes", "drifting"), Saved.texts),
+        "mover_pairs": _positions,
         **dict.fromkeys(("q_value", "q_varies"), _rates),
         **dict.fromkeys(("estimate", "low", "high"), partial(_rates, low=-1)),
         "values": _places,
@@ -262,7 +268,7 @@ _FIELDS: dict[str, dict[str, Callable[[Saved], object]]] = {
         **dict.fromkeys(("model_gain_over_static", "model_gain_over_linear"), _gain),
         "p_value": _not_negative,
         "covariates": _tested_covariates,
-        "notes": Saved.texts,
-        **dict.fromkeys(("error", "regressions", "verdict", "sentence", "caveat"), Saved.text),
+        **dict.fromkeys(("notes", "drifting"), Saved.texts),
+        **dict.fromkeys(("error", "regressions", "verdict", "sentence", "caveat", "differences"), Saved.text),
     },
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -17,6 +16,7 @@ from graphfield.report.words import number
 Ends = tuple[str, str]
 Edges = list[tuple[Ends, str]]
 NAMED = 3
+NOBODY = ("", "")  # of words of earlier files, which do not say whose they are
 _BY_MODEL = "Partial correlations by the model alone: lowest to highest over the rows, maybe at few of them."
 
 
@@ -44,7 +44,9 @@ def clearest_movers(tests: EdgeRecord) -> Glance:
     """The edges that move most clearly, and what they are where; of few, then the strongest of the others."""
     pairs = list(combinations(tests.nodes, 2))
     moving = [pairs[pair] for pair in np.flatnonzero(tests.are_moving)]
-    movers = [_mover(text, moving) for text in tests.movers[:NAMED]]
+    ends = [pairs[pair] for pair in tests.mover_pairs] or [NOBODY] * len(tests.movers)
+    told = zip(ends, tests.movers, strict=True)
+    movers = [(own, text.removeprefix(pair_name(*own)).strip()) for own, text in told][:NAMED]
     others = _averages(tests, ~tests.are_moving)[: max(0, NAMED - len(moving))]
     heading = "The edge that moves" if len(moving) == 1 else f"The {len(moving)} edges that move"
     if len(moving) > len(movers):
@@ -54,15 +56,6 @@ def clearest_movers(tests: EdgeRecord) -> Glance:
     note += f"; of the others on average{_interval(tests)}" if others else " along a covariate"
     note += f", {AS_IF}." if tests.caveat else "."
     return Glance("moving", heading, movers + others, note, _ends(others))
-
-
-def _mover(text: str, moving: Sequence[Ends]) -> tuple[Ends, str]:
-    """The pair, with which words of the record begin, and the other words; of two that fit, the longer."""
-    fitting = [ends for ends in moving if text.startswith(f"{pair_name(*ends)} ")]
-    if not fitting:
-        return ("", ""), text
-    ends = max(fitting, key=lambda ends: len(pair_name(*ends)))
-    return ends, text.removeprefix(pair_name(*ends)).strip()
 
 
 def strongest_tested(tests: EdgeRecord) -> Glance:

@@ -156,7 +156,6 @@ def write_report(
         "title": title or _title(field, fit),
         "about": words.about(model, fit, verdict, used),
         "verdict": verdict,
-        "said": words.doubts(verdict),
         "opening": words.opening(verdict),
         "command": "" if evidence or not field.schema.encoder.columns else evidence_command,
         "untested": not tests and bool(field.schema.encoder.columns),

@@ -70,12 +70,6 @@ def about(
     return {"fitted": what, "estimator": type(model).__name__, "how": how}
 
 
-def doubts(verdict: Verdict) -> tuple[str, str]:
-    """What makes all of a verdict doubtful, with which its paragraph begins, and the rest of that."""
-    before, first, after = verdict.paragraph.partition(verdict.sentence)
-    return (before.strip(), first + after) if first else ("", verdict.paragraph)
-
-
 def evidence(found: Mapping[str, Any]) -> dict[str, Any]:
     """The test that the verdict rests on, covariate by covariate, and notes."""
     gains = [_covariate_gain(row) for row in found.get("covariates") or []]
