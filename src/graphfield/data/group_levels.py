@@ -93,7 +93,10 @@ class LevelCheck:
             f"{listing((names[j] for j in own), most=_MOST_NAMED)} {agreed(len(own), 'is', 'are')} {what}"
             for own, what in (
                 (self.logs, "taken as ratios to the level of their group (by logarithms)"),
-                (self.scores, "normal scores less that of their group"),
+                (
+                    self.scores,
+                    "without the levels that groups have in normal scores, turned back into values",
+                ),
             )
             if own
         ]
