@@ -95,7 +95,7 @@ class LevelCheck:
                 (self.logs, "taken as ratios to the level of their group (by logarithms)"),
                 (
                     self.scores,
-                    "without the levels that groups have in normal scores, turned back into values",
+                    "without the levels of groups in normal scores, turned back into values",
                 ),
             )
             if own
