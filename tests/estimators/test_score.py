@@ -173,7 +173,8 @@ def test_means_that_move_with_z_are_no_edge_and_survive(tmp_path):
     assert model.edge_weights(Z)[:, 0, 1].mean() < 0.2
     offsets = model.field_.at(Z).offsets
     np.testing.assert_allclose(offsets, [3, 3, 0] * Z, atol=0.6)
-    np.testing.assert_array_equal(model.field_.at(Z[5:6]).offsets, offsets[5:6])
+    # Graphs have the same bits in any batch; of means products with fewer rows may be rounded otherwise.
+    np.testing.assert_allclose(model.field_.at(Z[5:6]).offsets, offsets[5:6], rtol=1e-12, atol=1e-12)
     again = gf.load(model.save(tmp_path / "m"))
     np.testing.assert_array_equal(again.predict(X, Z), model.predict(X, Z))
 
