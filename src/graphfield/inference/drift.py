@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphfield.data.covariates import CovariateEncoder
 from graphfield.data.drifting_levels import drifting_covariates
-from graphfield.data.frames import as_frame
+from graphfield.data.frames import as_frame, with_columns
 from graphfield.data.group_levels import LevelCheck
 from graphfield.estimators.inputs import Inputs
 from graphfield.exceptions import DataError
@@ -85,5 +85,4 @@ class Drift:
         X = pd.DataFrame(values[after] - values[before], columns=self.inputs.node_names)
         Z = self.inputs.Z.values.iloc[after].reset_index(drop=True)
         middle = (numbers[after] + numbers[before]) / 2
-        Z = Z.assign(**dict(zip(places, middle.T, strict=True)))
-        return X, Z, self.labels[after]
+        return X, with_columns(Z, dict(zip(places, middle.T, strict=True))), self.labels[after]

@@ -43,7 +43,7 @@ def confirmed_evidence(found: Evidence, drift: Drift, again: Evidence | None) ->
             doubted.append(line.name)
             return line
         both = (line.p_value, other.p_value), (p, other.adjusted_p_value)
-        p_value, adjusted = (max(filter(None, pair)) for pair in both)
+        p_value, adjusted = (max(own for own in pair if own is not None) for pair in both)
         return replace(
             line,
             p_value=p_value,
