@@ -46,6 +46,14 @@ def short(folder: Path) -> dict[str, Any]:
     return {}
 
 
+def few_groups(folder: Path) -> dict[str, Any]:
+    """Two groups, which are held out and subtracted as wholes: rows are divided, not groups."""
+    X, Z = small_data()
+    model = gf.DNNCGM(**SMALL).fit(X, Z, groups=np.arange(len(X)) % 2)
+    save(folder, "few", model.edge_weights(Z[:20]))
+    return {}
+
+
 def together(folder: Path) -> dict[str, Any]:
     """Three models as one pack, of which one process trains two."""
     X, Z = small_data()
@@ -96,7 +104,8 @@ def save(folder: Path, name: str, values: np.ndarray) -> None:
 
 
 TASKS: dict[str, Callable[[Path], dict[str, Any]]] = {
-    task.__name__: task for task in (short, fits, together, any_seed, other_rows, checkpointed, killed)
+    task.__name__: task
+    for task in (short, fits, few_groups, together, any_seed, other_rows, checkpointed, killed)
 }
 
 

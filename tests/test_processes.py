@@ -142,6 +142,16 @@ def test_two_processes_find_what_one_finds(tmp_path):
 
 
 @pytest.mark.slow
+def test_there_may_be_fewer_groups_than_processes(tmp_path):
+    carry_out("few_groups", tmp_path, 1)
+    carry_out("few_groups", tmp_path, 3)
+    alone, *shared = (np.load(tmp_path / f"few-{who}.npy") for who in ("1-0", "3-0", "3-1", "3-2"))
+    for found in shared:
+        np.testing.assert_array_equal(found, shared[0])
+        np.testing.assert_allclose(found, alone, atol=TOLERANCE)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "names"),
     [
