@@ -1190,6 +1190,19 @@ def test_logarithms_are_advised_of_far_values_where_they_bring_them_nearer(far, 
     assert ("logarithms" in str(one.advice)) == helps
 
 
+@pytest.mark.parametrize("off", [0.0, 0.5, 20.0])
+def test_a_node_that_follows_from_another_and_a_covariate_is_named(off):
+    """Experience is age less years at school and six: given age the two are one."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"school": rng.integers(8, 19, 300), "wage": rng.normal(size=300)})
+    age = rng.integers(24, 35, 300)
+    X["work"] = age - X["school"] - 6 + off * rng.normal(size=300)
+    check = gf.check_data(X, pd.DataFrame({"age": age}))
+    told = [one for one in check.warnings if "Given the covariates" in one.message]
+    assert [one.code for one in told] == {0.0: ["duplicate-nodes"], 0.5: ["collinear-nodes"], 20.0: []}[off]
+    assert all({"school", "work"} <= set(one.columns) for one in told)
+
+
 def test_a_node_that_a_covariate_determines_makes_no_series():
     """One value in every month, which rises and falls: rows are like those before them for that reason."""
     rng = np.random.default_rng(0)

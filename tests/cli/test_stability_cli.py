@@ -87,6 +87,26 @@ def test_a_plan_from_a_model(table, capsys, tmp_path):
     assert pd.read_csv(io.StringIO(said.out)).n.tolist() == [60]
 
 
+def test_a_plan_says_that_the_movement_it_takes_as_true_is_not_supported(table, capsys, tmp_path):
+    fit = [
+        "fit",
+        str(table),
+        "--covariates",
+        "age",
+        "--model",
+        "linear",
+        "--no-edges",
+        "--out",
+        str(tmp_path / "m"),
+    ]
+    assert main(fit) == 0
+    for question, doubted in ((["--varying"], True), ([], False)):
+        capsys.readouterr()
+        options = ["--sets", "2", "--most-rows", "60", "--threshold", "0.01", *question]
+        assert main(["plan", str(tmp_path / "m"), *options]) == 0
+        assert ("Held-out rows do not support" in capsys.readouterr().err) is doubted
+
+
 def test_a_source_that_is_none(capsys, tmp_path):
     assert main(["plan", str(tmp_path / "nothing")]) == 2
     assert "no setting ('G1'" in capsys.readouterr().err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,20 @@ def relation_findings(names: list[str], values: NDArray[np.float64]) -> Iterator
         yield from _total_findings([names[i] for i in kept], relations)
         amounts = np.setdiff1d(amounts, kept[[one.node for one in relations]])
         yield from _product_findings([names[i] for i in amounts], values[:, amounts])
+
+
+def new_relations(
+    where: str, names: list[str], values: NDArray[np.float64], left: NDArray[np.floating]
+) -> Iterator[Finding]:
+    """The same of what is ``left`` of values, ``where`` this is so, of nodes that these say nothing of."""
+    varies = (np.ptp(left, axis=0) > 0) & (np.ptp(values, axis=0) > 0) if len(values) > 2 else np.zeros(1)
+    if varies.sum() < 2:
+        return
+    own = [name for name, one in zip(names, varies, strict=True) if one]
+    known = [set(one.columns) for one in relation_findings(own, values[:, varies])]
+    for one in relation_findings(own, left[:, varies].astype(np.float64)):
+        if all(len(nodes & set(one.columns)) < 2 for nodes in known):
+            yield replace(one, message=f"{where}: {one.message[:1].lower()}{one.message[1:]}")
 
 
 def _correlation(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,7 @@ from graphfield.check.copied_rows import copied_rows, repeated_nodes
 from graphfield.check.drifting import drift_findings
 from graphfield.check.findings import SERIES, SORTED, Finding, drop_argument
 from graphfield.check.neighbours import neighbour_findings
-from graphfield.check.relations import relation_findings
+from graphfield.check.relations import new_relations
 from graphfield.check.row_order import (
     FOLLOWING_ROWS,
     ORDER_ROWS,
@@ -273,25 +272,11 @@ def _level_findings(
         )
         complete = ~bad_x[names].to_numpy(dtype=bool)[known].any(axis=1)
         within = units.without_levels(values, levels[codes[known]])
-        yield from _relations_within(str(labels.name), names, values[complete], within[complete])
+        where = f"Within groups of {str(labels.name)!r}"
+        yield from new_relations(where, names, values[complete], within[complete])
         moving = [j for j in range(len(names)) if j not in check.fixed_nodes]
         known_z = Z.take(np.flatnonzero(known))
         yield from drift_findings(within[:, moving], known_z, bad_z[known], codes[known])
-
-
-def _relations_within(
-    group: str, names: list[str], values: NDArray[np.float64], within: NDArray[np.floating]
-) -> Iterator[Finding]:
-    """Nodes that follow from others once levels of groups are subtracted, though not before."""
-    varies = (np.ptp(within, axis=0) > 0) & (np.ptp(values, axis=0) > 0) if len(values) > 2 else np.zeros(1)
-    if varies.sum() < 2:
-        return
-    own = [name for name, one in zip(names, varies, strict=True) if one]
-    known = {(one.code, one.columns) for one in relation_findings(own, values[:, varies])}
-    for one in relation_findings(own, within[:, varies].astype(np.float64)):
-        if (one.code, one.columns) not in known:
-            told = f"Within groups of {group!r}: {one.message[:1].lower()}{one.message[1:]}"
-            yield replace(one, message=told)
 
 
 def _identifies_subjects(column: pd.Series) -> bool:

@@ -15,8 +15,10 @@ from graphfield.check.filled_in import gap_findings, lost_row_findings
 from graphfield.check.findings import LEAK, Column, DataCheck, Finding
 from graphfield.check.gaps import missing_findings, rows_with_gaps
 from graphfield.check.nodes import IDENTIFIER, node_findings
+from graphfield.check.relations import new_relations
+from graphfield.check.row_order import effects_of_covariates
 from graphfield.check.rows import group_findings, missing_group_findings, row_findings
-from graphfield.check.size import size_findings
+from graphfield.check.size import SPARE_ROWS, size_findings
 from graphfield.check.values import date_number_findings, missing_codes, unused_findings
 from graphfield.data.covariates import OTHER
 from graphfield.data.dates import date_text, is_date, to_days
@@ -34,6 +36,8 @@ _LEVELS_NAMED = 6
 _MOST_DIGITS = 1e9
 # Roles of columns that a model is fitted to.
 _USED = ("node", "covariate")
+# Of a node's standard deviation, what covariates must leave of it.
+_LEFT = 1e-6
 _YES_NO = {"yes", "no", "y", "n", "true", "false", "t", "f", "0", "1"}
 
 
@@ -189,10 +193,26 @@ def _row_findings(
         *of_covariates,
         *date_number_findings(_numbers_by_role(X, Z, own.moments)),
         *group_findings(own.labels),
+        *(_relations_given(Z, bad_x, bad_z, nodes, rows) if own.labels is None else ()),
         *row_findings(X, Z, bad_x, bad_z, nodes, own.labels, own.moments, own.unused, ids, leaks),
     ]
     places = kept.tolist()
     yield from (replace(one, message=move_rows(one.message, places)) for one in found)
+
+
+def _relations_given(
+    Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame, nodes: pd.DataFrame, rows: NDArray[np.intp]
+) -> Iterator[Finding]:
+    """Nodes that follow from others and the covariates, which models and tests take out of them."""
+    known = ~(bad_x[list(nodes.columns)].to_numpy().any(axis=1) | bad_z.to_numpy().any(axis=1))
+    rows = rows[known[rows]]
+    design, values = effects_of_covariates(Z, bad_z, len(nodes))[rows], nodes.to_numpy()[rows]
+    if not Z.names or len(rows) <= design.shape[1] + values.shape[1] + SPARE_ROWS:
+        return
+    left = values - design @ np.linalg.lstsq(design, values, rcond=None)[0]
+    varies = left.std(axis=0) > _LEFT * values.std(axis=0)  # else a covariate says it all
+    names = [name for name, own in zip(nodes.columns, varies, strict=True) if own]
+    yield from new_relations("Given the covariates", names, values[:, varies], left[:, varies])
 
 
 def _coded_numbers(X: Frame, bad_x: pd.DataFrame, Z: Frame, bad_z: pd.DataFrame) -> set[float]:

@@ -11,6 +11,11 @@ from graphfield.cli.values import threshold
 from graphfield.cli.words import list_out
 from graphfield.exceptions import DataError, ParameterError, listing
 
+_TAKEN_AS_TRUE = (
+    "Held-out rows do not support how this model moves: its edges that move are taken as true here, so the "
+    "number is that for such edges, if there are any."
+)
+
 
 def plan_parser(group: Any) -> None:
     p = group.add_parser("plan", help="how many rows are needed to find the edges, by simulation")
@@ -48,7 +53,17 @@ def plan(arguments: argparse.Namespace) -> None:
         threshold=threshold(arguments.threshold),
         random_state=arguments.seed,
     )
-    list_out(found.curve.to_csv(index=False, float_format="%.4g"), found.summary(), arguments)
+    summary = found.summary()
+    if arguments.varying and Z is not None and _is_doubtful(Path(arguments.source), source, Z):
+        summary += f" {_TAKEN_AS_TRUE}"
+    list_out(found.curve.to_csv(index=False, float_format="%.4g"), summary, arguments)
+
+
+def _is_doubtful(folder: Path, model: Any, Z: Any) -> bool:
+    from graphfield.cli.one_graph import is_doubtful
+    from graphfield.inference.verdict import Fitted
+
+    return is_doubtful(folder, Fitted.of(model, Z))
 
 
 def _source(text: str) -> tuple[Any, Any]:
