@@ -1213,6 +1213,18 @@ def test_a_node_that_a_covariate_determines_makes_no_series():
     assert gf.check_data(X.assign(spent=mistyped), Z).codes() == ["leak"]
 
 
+def test_rows_follow_each_other_however_yes_and_no_are_written():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(1000, 2)), columns=list("ab"))
+    Z = pd.DataFrame({"z": rng.normal(size=1000)})
+    near, other = (np.cumsum(rng.random(1000) < share) % 2 for share in (0.05, 0.5))
+    for names in ([0, 1], ["no", "yes"], [False, True]):
+        table = X.assign(near=np.array(names)[near], other=np.array(names)[other])
+        assert "ordered-rows" in gf.check_data(table, Z).codes(), names
+        mixed = table.assign(near=rng.permutation(table.near))
+        assert "ordered-rows" not in gf.check_data(mixed, Z).codes(), names
+
+
 def test_a_series_that_a_covariate_follows_is_still_one():
     walk = np.cumsum(np.random.default_rng(0).normal(size=(1500, 3)), axis=0)
     X = pd.DataFrame(walk, columns=list("abc"))
@@ -1436,3 +1448,21 @@ def test_rows_in_the_order_of_a_label_that_is_not_used():
     assert not found(X, Z.assign(sport=sport), "sorted-by-label", rest=rest[["note"]])
     mixed = rng.permutation(400)
     assert not found(X.iloc[mixed], Z.iloc[mixed], "sorted-by-label", rest=rest.iloc[mixed])
+
+
+@pytest.mark.parametrize("gaps", [0, 3])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_all_nodes_may_be_levels(gaps, grouped):
+    """Nothing is a number then: there is nothing to measure, and rows may still follow each other."""
+    rng = np.random.default_rng(0)
+    near = np.cumsum(rng.random((400, 2)) < 0.05, axis=0) % 2
+    X = pd.DataFrame(np.array(["no", "yes"])[near], columns=["a", "b"]).astype(object)
+    X["c"] = rng.choice(list("uvw"), 400)
+    X.iloc[:gaps, 0] = None
+    Z = pd.DataFrame({"z": rng.normal(size=400), "site": rng.choice(["A", "B"], 400)})
+    kinds = {"a": "binary", "b": "binary", "c": "categorical"}
+    groups = np.arange(400) // 4 if grouped else None
+    codes = gf.check_data(X, Z, groups, missing="drop", typed=kinds).codes()
+    assert ("ordered-rows" in codes) is not grouped
+    plain = X.iloc[rng.permutation(400)].reset_index(drop=True)
+    assert gf.check_data(plain, Z, groups, missing="drop", typed=kinds).codes() == []

@@ -112,7 +112,7 @@ def covariate_findings(
     linear = {**numbers, **two}
     if linear:
         yield from covariate_relation_findings(list(linear), np.column_stack(list(linear.values())))
-    measured = ~bad_nodes[list(nodes.columns)].to_numpy()[rows]
+    measured = ~bad_nodes[list(nodes.columns)].to_numpy(dtype=bool)[rows]
     yield from _leaks(numbers, known, codes, nodes.iloc[rows], measured)
 
 

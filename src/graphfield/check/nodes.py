@@ -101,11 +101,11 @@ def node_findings(
             ),
         )
     names = [name for name, own in zip(nodes.columns, varies, strict=True) if own]
-    complete = ~bad[names].to_numpy().any(axis=1)
+    complete = ~bad[names].to_numpy(dtype=bool).any(axis=1)
     whole = list(composition_findings(names, nodes[names].to_numpy()[complete])) if complete.any() else []
     yield from whole
     if len(names) > 1:
-        related = _relations(nodes[names].iloc[rows], bad[names].to_numpy()[rows])
+        related = _relations(nodes[names].iloc[rows], bad[names].to_numpy(dtype=bool)[rows])
         # That one part follows from the others was said.
         yield from (one for one in related if not (whole and one.code == "collinear-nodes"))
         places = np.intersect1d(np.flatnonzero(complete), rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,7 @@ _ROWS_PER_RUN = 40
 _ROWS_PER_VALUE = 20
 _TENTHS = 10
 ORDER_ROWS, _ORDER_NODES, _ORDER_LEVELS, _ORDER_LAGS = 20_000, 40, 100, 50
+_NODE_LEVELS = 10
 _FEWEST_ROWS, _ROUNDING = 20, 1e-11
 
 
@@ -161,6 +163,18 @@ def levels_of(column: pd.Series, n: int) -> NDArray[np.float64]:
     if codes.max() >= min(_ORDER_LEVELS, n / 10):
         return np.empty((n, 0))
     return np.eye(codes.max() + 1)[codes][:, 1:]
+
+
+def indicators_of_levels(X: Frame, bad_x: pd.DataFrame, numbers: Iterable[Any]) -> pd.DataFrame:
+    """Of nodes that are no ``numbers`` but have few levels; what is missing is NaN."""
+    found = {}
+    for name in sorted({*X.names} - {*numbers}):
+        gaps, column = bad_x[name].to_numpy(), X.values[name]
+        if gaps.all() or not is_categorical(column[~gaps], name) or column.nunique() > _NODE_LEVELS:
+            continue
+        for level, own in enumerate(levels_of(column, len(gaps)).T, 1):
+            found[f"{name} {level}"] = np.where(gaps, np.nan, own)
+    return pd.DataFrame(found, index=range(len(bad_x)))
 
 
 def is_sorted_by_nodes(nodes: pd.DataFrame, Z: Frame, bad_z: pd.DataFrame, n: int) -> bool:

@@ -20,6 +20,7 @@ from graphfield.check.row_order import (
     any_shape,
     effects_of_covariates,
     following_rows,
+    indicators_of_levels,
     inflation,
     is_sorted_by_nodes,
     levels_of,
@@ -142,8 +143,9 @@ def row_findings(
                     time=Argument("time", dates[0]),
                 ),
             )
-        n = min(len(nodes), ORDER_ROWS)
-        measured, design = seen.drop(columns=list(identifiers)), effects_of_covariates(Z, bad_z, n, rest)
+        n = min(n_rows, ORDER_ROWS)
+        levels, design = indicators_of_levels(X, bad_x, list(seen)), effects_of_covariates(Z, bad_z, n, rest)
+        measured = pd.concat([seen.drop(columns=list(identifiers)), levels], axis=1)
         measured = without_leaks(measured, Z, leaks)
         following = following_rows(measured, design)
         if inflation(following) <= FOLLOWING_ROWS:
@@ -249,7 +251,7 @@ def _level_findings(
 ) -> Iterator[Finding]:
     codes = pd.factorize(labels)[0]
     known = codes >= 0
-    if not known.any():
+    if not known.any() or nodes.shape[1] == 0:
         return
     values = nodes.to_numpy()[known]
     check, levels, units = levels_in_units(

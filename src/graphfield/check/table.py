@@ -204,7 +204,8 @@ def _relations_given(
     Z: Frame, bad_x: pd.DataFrame, bad_z: pd.DataFrame, nodes: pd.DataFrame, rows: NDArray[np.intp]
 ) -> Iterator[Finding]:
     """Nodes that follow from others and the covariates, which models and tests take out of them."""
-    known = ~(bad_x[list(nodes.columns)].to_numpy().any(axis=1) | bad_z.to_numpy().any(axis=1))
+    bad = np.hstack([bad_x[list(nodes.columns)].to_numpy(dtype=bool), bad_z.to_numpy(dtype=bool)])
+    known = np.asarray(~bad.any(axis=1))
     rows = rows[known[rows]]
     design, values = effects_of_covariates(Z, bad_z, len(nodes))[rows], nodes.to_numpy()[rows]
     if not Z.names or len(rows) <= design.shape[1] + values.shape[1] + SPARE_ROWS:
@@ -321,7 +322,7 @@ def _filled_nodes(X: Frame, bad: pd.DataFrame) -> pd.DataFrame:
         if gaps.any():
             values = np.where(gaps, np.median(values[~gaps]), values)
         columns[name] = values
-    return pd.DataFrame(columns)
+    return pd.DataFrame(columns, index=range(len(bad)))
 
 
 def _holds_numbers(present: pd.Series) -> bool:
