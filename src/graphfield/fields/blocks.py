@@ -101,7 +101,7 @@ class BlockField(GraphField):
         here = self.columns.at(rows)
         return self.blocks.link_weights(here.weights), self.blocks.natural_means(here.offsets)
 
-    def link_columns(self, values: NDArray) -> NDArray[np.float64]:
+    def curve_columns(self, values: NDArray) -> NDArray[np.float64]:
         return self.blocks.natural_means(self.blocks.columns(values))
 
     def curve_values_at(self, rows: Rows, node: int) -> NDArray[np.float64]:

@@ -90,10 +90,14 @@ class ColumnQuestions:
 
     def link_columns(self, values: NDArray) -> NDArray[np.float64]:
         """Columns of values of nodes in the units in which :meth:`links_at` takes them, (n, d)."""
-        if self.made_of:
-            return _same_columns([own.link_columns(values) for own in self.made_of])
+        if self.n_columns > self.n_links:
+            return self.curve_columns(values)
         assert self.schema.types is not None
         return Blocks.of_links(self.schema.types).columns(values)
+
+    def curve_columns(self, values: NDArray) -> NDArray[np.float64]:
+        """The same where numbers enter by curves; these are of this field alone."""
+        return _same_columns([own.curve_columns(values) for own in self.made_of])
 
     def block_weights_at(self, rows: Rows) -> NDArray[np.float32]:
         """Weights of nodes, (m, p, p)."""
