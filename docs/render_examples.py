@@ -79,7 +79,7 @@ def contents() -> str:
 
 
 def draw_page(width: int = 1280, height: int = 1130) -> None:
-    """Write docs/report-page.png: the graph of the page of ``graphfield demo``."""
+    """Write docs/report-page.png: the first screen of the page of ``graphfield demo``."""
     sys.path.insert(0, str(ROOT / "tests"))
     from browser import Browser
 
@@ -88,7 +88,6 @@ def draw_page(width: int = 1280, height: int = 1130) -> None:
     subprocess.run([sys.executable, "-m", "graphfield", "demo", "--out", str(demo), "--force"], check=True)
     with tempfile.TemporaryDirectory() as profile, Browser(Path(profile), width=width, height=height) as page:
         page.open(demo / "report.html")
-        page.run("document.getElementById('explore').scrollIntoView()")
         page.run("new Promise((done) => setTimeout(done, 300))")
         page.picture(ROOT / "docs" / "report-page.png")
 
