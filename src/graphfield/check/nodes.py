@@ -73,14 +73,15 @@ def node_findings(
             "text-node",
             tuple(text),
             Message(
-                "{names} {hold} text or dates. Levels may be nodes of {models}; those of other models must "
-                "hold numbers.",
+                "{names} {hold} text or dates. Nodes that are levels suit {models}; other models need "
+                "numbers.",
                 names=named("Node", text),
                 hold=agreed(len(text), "holds", "hold"),
                 models=KIND_MODELS,
             ),
             Message(
-                "Convert to numbers, use as covariates, or leave out ({drop}).", drop=drop_argument(text)
+                "Levels may stay; else convert to numbers, use as covariates, or leave out ({drop}).",
+                drop=drop_argument(text),
             ),
         )
     ids = list(_identifiers(X, nodes))
