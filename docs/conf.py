@@ -49,6 +49,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "abort_on_example_error": True,
     "show_memory": False,
+    "remove_config_comments": True,
     "write_computation_times": False,  # those pages load scripts from elsewhere
     "reset_argv": "gallery_arguments.no_arguments",
 }

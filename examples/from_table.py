@@ -6,6 +6,7 @@ go from the file to the page: check, fit (with the evidence), graph, report. Tak
 cores.
 """
 
+# sphinx_gallery_thumbnail_path = "report-page.png"
 import argparse
 import shlex
 import subprocess

@@ -797,3 +797,27 @@ def test_objects_and_what_their_files_hold_make_the_same_page(tmp_path):
     assert "from 19 rearrangements" in section(pages[0], "evidence")
     with pytest.raises(gf.ModelFileError, match="must be a mapping"):
         write_report(model, tmp_path / "other.html", Z=Z, evidence=check)
+
+
+@pytest.mark.parametrize("theme", [":root {", ":root[data-theme=dark] {"])
+def test_words_stand_out_from_what_is_behind_them(theme):
+    """By the ratio of WCAG 2.1, level AA: 4.5 for text, 3 for lines that mean something."""
+    style = (Path(words.__file__).parent / "page" / "page.css").read_text(encoding="utf-8")
+    block = style[style.index(theme) :].split("}")[0]
+    colours = dict(re.findall(r"--(\w+): (#[0-9a-f]+)", block))
+
+    def light(colour):
+        digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+        parts = np.array([int(digits[i : i + 2], 16) for i in (0, 2, 4)]) / 255
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722])
+
+    def ratio(one, other):
+        dark, bright = sorted((light(colours[one]), light(colours[other])))
+        return (bright + 0.05) / (dark + 0.05)
+
+    texts = [(text, behind) for text in ("ink", "soft", "accent") for behind in ("paper", "pale")]
+    texts += [("ink", behind) for behind in ("note", "yes", "press")]
+    assert {pair: ratio(*pair) for pair in texts if ratio(*pair) < 4.5} == {}
+    marks = [(mark, "paper") for mark in ("plus", "minus", "neutral", "node", "axis")]
+    assert {pair: ratio(*pair) for pair in marks if ratio(*pair) < 3} == {}
