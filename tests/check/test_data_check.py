@@ -1466,3 +1466,11 @@ def test_all_nodes_may_be_levels(gaps, grouped):
     assert ("ordered-rows" in codes) is not grouped
     plain = X.iloc[rng.permutation(400)].reset_index(drop=True)
     assert gf.check_data(plain, Z, groups, missing="drop", typed=kinds).codes() == []
+
+
+def test_a_category_of_one_level_is_no_number():
+    X = pd.DataFrame(
+        {"a": pd.Categorical(["x"] * 60), "b": pd.Categorical([None] * 60), "c": np.arange(60) % 7}
+    )
+    codes = gf.check_data(X, pd.DataFrame({"z": np.arange(60.0)})).codes()
+    assert {"text-node", "empty-column"} <= set(codes)

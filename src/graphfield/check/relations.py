@@ -72,8 +72,9 @@ def new_relations(
     if varies.sum() < 2:
         return
     own = [name for name, one in zip(names, varies, strict=True) if one]
-    known = [set(one.columns) for one in relation_findings(own, values[:, varies])]
-    for one in relation_findings(own, left[:, varies].astype(np.float64)):
+    found = list(relation_findings(own, left[:, varies].astype(np.float64)))
+    known = [set(one.columns) for one in relation_findings(own, values[:, varies])] if found else []
+    for one in found:
         if all(len(nodes & set(one.columns)) < 2 for nodes in known):
             yield replace(one, message=f"{where}: {one.message[:1].lower()}{one.message[1:]}")
 

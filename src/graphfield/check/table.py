@@ -328,7 +328,7 @@ def _filled_nodes(X: Frame, bad: pd.DataFrame) -> pd.DataFrame:
 def _holds_numbers(present: pd.Series) -> bool:
     if pd.api.types.is_numeric_dtype(present) or pd.api.types.is_bool_dtype(present):
         return not pd.api.types.is_complex_dtype(present)
-    return bool(present.map(lambda value: isinstance(value, (int, float, np.number))).all())
+    return bool(present.astype(object).map(lambda value: isinstance(value, (int, float, np.number))).all())
 
 
 def _floats(column: pd.Series) -> NDArray[np.float64]:
